@@ -18,6 +18,8 @@ func init() {
 		switch r := receiver.(type) {
 		case interface{ self() *Inbox }:
 			return insideInbox{insideCommon{&r.self().Common}, r.self()}
+		case *Processor:
+			return insideProcessor{insideCommon{&r.Common}, r}
 		case interface{ common() *Common }:
 			return insideCommon{r.common()}
 		case interface{ endpoint() *Endpoint }:
@@ -72,6 +74,9 @@ func (in insideCommon) Discard(ctx context.Context, f Filter, reason string, cha
 	return in.c.discard(ctx, f, reason, changed)
 }
 
+// WarnOfScopes is what Serve calls at the start.
+func (in insideCommon) WarnOfScopes(ctx context.Context) { in.c.warnOfScopes(ctx) }
+
 func (in insideCommon) DryPrune(ctx context.Context) (int64, error) { return in.c.dryPrune(ctx) }
 
 func (in insideCommon) SetAside(ctx context.Context, body []byte, cause error) error {
@@ -84,6 +89,15 @@ func (in insideCommon) LastCanary(ctx context.Context) (time.Time, error) {
 	return in.c.lastCanary(ctx)
 }
 
+// insideProcessor is for package promises.
+type insideProcessor struct {
+	insideCommon
+	p *Processor
+}
+
+// GoingOn reports whether events that waited are processed beside deliveries.
+func (in insideProcessor) GoingOn() bool { return in.p.going.Load() > 0 }
+
 // insideInbox is for packages operator and outbox.
 type insideInbox struct {
 	insideCommon
@@ -93,6 +107,9 @@ type insideInbox struct {
 func (in insideInbox) Requeue(ctx context.Context, f Filter, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
 	return in.i.requeue(ctx, f, changed)
 }
+
+// Waiting returns the number of deliveries that wait to be stored.
+func (in insideInbox) Waiting() int { return in.i.writer.Waiting() }
 
 func (in insideInbox) Wake() { in.i.wakeAll() }
 

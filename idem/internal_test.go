@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -233,3 +235,51 @@ func (n named) Name() string { return n.name }
 type stubborn struct{ until chan struct{} }
 
 func (s stubborn) Run(context.Context) error { <-s.until; return nil }
+
+// A line for each delivery and each look of the workers would fill the disk of the machine on which they are read.
+func TestAnOutageIsLoggedAtItsBeginOnceAMinuteAndAtItsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var o outages
+		var said []int
+		for range 150 { // a failure a second
+			if says, more := o.fail(time.Now()); says {
+				said = append(said, more)
+			}
+			if _, _, over := o.end(time.Now()); over {
+				t.Error("it is over at a success between two failures")
+			}
+			time.Sleep(time.Second)
+		}
+		if len(said) != 3 || said[0] != 0 || said[1] != 59 || said[2] != 59 {
+			t.Errorf("the lines say that so many failures were not logged: %v, want [0 59 59]", said)
+		}
+		time.Sleep(time.Second)
+		if lasted, failures, over := o.end(time.Now()); !over || lasted != 149*time.Second || failures != 150 {
+			t.Errorf("its end: %t, %s, %d failures", over, lasted, failures)
+		}
+		if _, _, over := o.end(time.Now()); over {
+			t.Error("it ends twice")
+		}
+		if says, more := o.fail(time.Now()); !says || more != 0 {
+			t.Errorf("the next one begins with %t, %d", says, more)
+		}
+	})
+}
+
+// Senders choose paths where the pattern has a wildcard.
+func TestPathsThatStrangersInventAreNotKept(t *testing.T) {
+	t.Parallel()
+	in := newEndpoint(&strangers{})
+	in.Logger = nil
+	for n := range 5000 {
+		in.refuse(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, fmt.Sprintf("/%d", n), nil), time.Now(), &Refusal{Reason: "wrong_token", WrongSecret: true})
+	}
+	if n := in.refused.Paths(); n > 1001 {
+		t.Errorf("%d paths are kept", n)
+	}
+	checks := in.Examine(t.Context(), check.Limits{MaxFailures: 5})
+	if !strings.Contains(checks[1].Says, "5000 were refused") {
+		t.Errorf("%+v", checks)
+	}
+}

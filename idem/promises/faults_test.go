@@ -1,0 +1,551 @@
+package promises_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/pgproxy"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+func TestConnectionCutAtCommitNeitherLosesNorDoubles(t *testing.T) {
+	t.Parallel()
+	for f, want := range map[fault]struct {
+		status   int
+		outcome  idem.Outcome
+		effects  int
+		failures int
+	}{
+		cutBeforeCommit: {http.StatusServiceUnavailable, idem.Retrying, 0, 1},
+		cutDuringCommit: {http.StatusOK, idem.Done, 1, 0},
+		cutAfterCommit:  {http.StatusOK, idem.Done, 1, 0},
+	} {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			var network *network
+			s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { network = newNetwork(c) }))
+			runs := 0
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error { runs++; return pay(ctx, tx, n) })
+			network.next.Store(&f)
+			s.wantAnswer(paid("e1"), want.status)
+			if got := s.outcomes(); got[0] != want.outcome || network.fired.Load() != 1 {
+				t.Errorf("the outcome is %s after %d faults, want %s after 1", got[0], network.fired.Load(), want.outcome)
+			}
+			if runs != 1 {
+				t.Errorf("the handler ran %d times in one delivery", runs)
+			}
+			if f != cutAfterCommit { // whose pool has a dead connection for the next delivery to stumble over
+				s.wantEffects(want.effects)
+			}
+			s.wantAnswer(paid("e1"), http.StatusOK)
+			s.wantEffects(1)
+			if n := queryOne[int](s, `select attempts from idem_events`); n != want.failures {
+				t.Errorf("%d failures of the event are counted, want %d", n, want.failures)
+			}
+		})
+	}
+}
+
+func TestDeliveriesFailWhilePostgresIsDownAndAreDoneAfterwards(t *testing.T) {
+	t.Parallel()
+	var network *network
+	s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { network = newNetwork(c) }))
+	s.on(pay)
+	s.processor.ParkAfter = 1
+	network.down.Store(true)
+	for range 3 {
+		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+		s.wantAnswer(`{"id":"e2","type":"new"}`, http.StatusServiceUnavailable)
+	}
+	network.down.Store(false)
+	s.wantEffects(0)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantAnswer(`{"id":"e2","type":"new"}`, http.StatusOK)
+	s.wantEffects(1)
+	s.wantState("e1", idem.StateDone)
+	s.wantState("e2", idem.StateUnhandled)
+}
+
+func TestConnectionTerminatedUnderTheHandler(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	killed := false
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if err := pay(ctx, tx, n); err != nil || killed {
+			return err
+		}
+		killed = true
+		if _, err := s.pool.Exec(ctx, `select pg_terminate_backend($1)`, tx.Conn().PgConn().PID()); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `select 1`)
+		return err
+	})
+	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.wantEffects(0)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantEffects(1)
+}
+
+func TestClientThatLeavesDoesNotStopTheWork(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	entered, release, observed := make(chan struct{}), make(chan struct{}), make(chan idem.Outcome, 1)
+	s.processor.Observe = func(_ context.Context, o idem.Observation) { observed <- o.Outcome }
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		close(entered)
+		<-release
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return pay(ctx, tx, n)
+	})
+	ctx, leave := context.WithCancel(t.Context())
+	var delivery sync.WaitGroup
+	delivery.Go(func() {
+		if _, _, err := s.post(ctx, paid("e1"), nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("the client did not leave: %v", err)
+		}
+	})
+	<-entered
+	leave()
+	delivery.Wait()
+	close(release)
+	if outcome := <-observed; outcome != idem.Done {
+		t.Errorf("the outcome is %s, want done", outcome)
+	}
+	s.wantEffects(1)
+}
+
+func TestPostgresMayNotAskForEver(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	runs := 0
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		runs++
+		_, err := tx.Exec(ctx, `do $$ begin raise exception 'again' using errcode = '40001'; end $$`)
+		return err
+	})
+	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	if runs < 2 || runs > 10 {
+		t.Errorf("the handler ran %d times", runs)
+	}
+}
+
+func TestRealDeadlockIsRunAgain(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	if _, err := s.pool.Exec(t.Context(), `create table stock (id int primary key, n int); insert into stock values (1, 0), (2, 0)`); err != nil {
+		t.Fatal(err)
+	}
+	var met sync.WaitGroup // both have locked their first row
+	met.Add(2)
+	var firsts sync.Map
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		a, b := 1, 2
+		if n.ID == "e2" {
+			a, b = b, a
+		}
+		if _, err := tx.Exec(ctx, `update stock set n = n + 1 where id = $1`, a); err != nil {
+			return err
+		}
+		if _, again := firsts.LoadOrStore(n.ID, true); !again {
+			met.Done()
+			met.Wait()
+		}
+		_, err := tx.Exec(ctx, `update stock set n = n + 1 where id = $1`, b)
+		return err
+	})
+	var deliveries sync.WaitGroup
+	for _, id := range []string{"e1", "e2"} {
+		deliveries.Go(func() { s.wantAnswer(paid(id), http.StatusOK) })
+	}
+	deliveries.Wait()
+	if got := queryOne[int](s, `select sum(n) from stock`); got != 4 {
+		t.Errorf("the stock moved %d times, want 4", got)
+	}
+}
+
+func TestMissingTablesAreExplained(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	if _, err := s.pool.Exec(t.Context(), `drop table idem_events cascade`); err != nil {
+		t.Fatal(err)
+	}
+	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.wantAnswer(`{"id":"e2","type":"new"}`, http.StatusServiceUnavailable)
+	if n := strings.Count(s.logged(), "call idem.Migrate"); n != 2 {
+		t.Error("the log does not tell what to do:\n" + s.logged())
+	}
+}
+
+// No attempt's time is up for an hour: what has no answer is given up before that.
+func TestWorkersGoOnOverNewConnections(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		whileTheyWait, afterAClaim bool
+		timeout                    time.Duration
+	}{
+		"forgotten while they wait": {whileTheyWait: true, timeout: 10 * time.Second}, // a claim may be on its way then: it ends with its lease
+		"forgotten after a claim":   {afterAClaim: true, timeout: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := new(pgproxy.Proxy)
+			s := openInboxApp(t, poolOf(t, 4))
+			s.on(pay)
+			forget := sync.OnceFunc(proxy.Forget)
+			claimed := &meanwhile{s.notes, func() {
+				if c.afterAClaim {
+					forget()
+				}
+			}}
+			worker := idem.NewInbox(openPool(t, s.pool.Config().ConnString(), proxy.Through), claimed)
+			worker.Workers, worker.PollOnly, worker.Timeout, worker.Poll = 1, true, c.timeout, 10*time.Millisecond
+			worker.Logger, worker.Observe = s.logger(), s.observe
+			s.start(worker)
+			s.store(letter("e1", "o1", 1))
+			for s.next().Outcome != idem.Done {
+			}
+			if c.whileTheyWait {
+				forget()
+			}
+			s.store(letter("e2", "o1", 2))
+			s.wantWorked(idem.Done)
+			s.wantEffects(2)
+		})
+	}
+}
+
+// One delivery finds out that the network has forgotten the pool's connections.
+// The next has a new one, however many there were, and if there is place for one.
+func TestOneDeliveryFailsWhenTheNetworkForgetsThePool(t *testing.T) {
+	t.Parallel()
+	for _, conns := range []int{1, 4} {
+		t.Run(fmt.Sprint(conns), func(t *testing.T) {
+			t.Parallel()
+			proxy := new(pgproxy.Proxy)
+			s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+				proxy.Through(c)
+				c.MaxConns = int32(conns)
+			}))
+			var handling, deliveries sync.WaitGroup
+			handling.Add(conns)
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if n.ID != "last" {
+					handling.Done()
+					handling.Wait() // so that each has a connection
+				}
+				return pay(ctx, tx, n)
+			})
+			for n := range conns {
+				deliveries.Go(func() { s.accept(paid(fmt.Sprint(n)), idem.Done) })
+			}
+			deliveries.Wait()
+			proxy.Forget()
+			last := identify([]byte(paid("last")))
+			if o, err := s.processor.Accept(t.Context(), last); o != idem.Retrying || err == nil {
+				t.Errorf("the first delivery is %s, %v, want retrying", o, err)
+			}
+			if o, err := s.processor.Accept(t.Context(), last); o != idem.Done || err != nil {
+				t.Errorf("the second delivery is %s, %v, want done", o, err)
+			}
+		})
+	}
+}
+
+// The network forgets a delivery between its INSERT and its COMMIT: Postgres holds the row, and
+// would for hours. The sessions of a pool may have a role that they set.
+func TestEventWhoseCommitTheNetworkForgetsIsStoredByALaterDelivery(t *testing.T) {
+	t.Parallel()
+	for name, isRole := range map[string]bool{"the role that logs in": false, "another role": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := new(pgproxy.Proxy)
+			s := openForgetful(t, proxy, isRole)
+			s.store(letter("e1", "o1", 1)) // its statements are prepared now
+			atCommit := commitOf(t, proxy, func() { s.store(letter("e2", "o2", 2)) })
+			proxy.Arm(pgproxy.Fault{Step: atCommit, Point: pgproxy.BeforeSent, Do: func(uint32) { proxy.Forget() }})
+			lost := letter("e3", "o3", 3)
+			if o, err := s.inbox.Accept(t.Context(), lost); o != idem.Retrying || err == nil {
+				t.Errorf("Accept = %s, %v, want retrying", o, err)
+			}
+			if _, fired := proxy.Disarm(); !fired {
+				t.Fatal("the network forgot nothing")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			for o := idem.Retrying; !o.Acknowledged(); pause() {
+				if o, _ = s.inbox.Accept(ctx, lost); ctx.Err() != nil {
+					t.Fatal("the event is not stored: Postgres still holds its row")
+				}
+			}
+			s.wantState("e3", idem.StatePending)
+		})
+	}
+}
+
+// The same of a person's actions: a discard leaves events that are locked, and a second Stop would wait.
+func TestActionWhoseCommitTheNetworkForgetsIsDoneByALaterOne(t *testing.T) {
+	t.Parallel()
+	for name, act := range map[string]func(ctx context.Context, s *app, n int) error{
+		"discard": func(ctx context.Context, s *app, n int) error {
+			discarded, err := s.inbox.Discard(ctx, idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{fmt.Sprint("e", n)}}, "a test")
+			if err == nil && discarded != 1 {
+				err = errors.New("the event is being processed, as it seems")
+			}
+			return err
+		},
+		"stop": func(ctx context.Context, s *app, n int) error {
+			return operator.New(s.inbox, "ana").Stop(ctx, int64(n), "a test")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := new(pgproxy.Proxy)
+			s := openForgetful(t, proxy, false)
+			for n := 1; n <= 3; n++ {
+				s.store(letter(fmt.Sprint("e", n), fmt.Sprint("o", n), n))
+				execAll(t, s.pool, `insert into idem_audit (actor, action, source, filter, reason, events, seen_at)
+					values ('eva', 'replay', 'notes', '', '', '{}', now() + interval '1 day')`) // it is alive
+			}
+			try := func(ctx context.Context, n int) {
+				t.Helper()
+				if err := act(ctx, s, n); err != nil {
+					t.Fatal(err)
+				}
+			}
+			try(t.Context(), 1) // its statements are prepared now
+			atCommit := commitOf(t, proxy, func() { try(t.Context(), 2) })
+			ctx, cancel := context.WithCancel(t.Context())
+			proxy.Arm(pgproxy.Fault{Step: atCommit, Point: pgproxy.BeforeSent, Do: func(uint32) { proxy.Forget(); cancel() }})
+			if err := act(ctx, s, 3); err == nil {
+				t.Error("an action without an answer has no error")
+			}
+			if _, fired := proxy.Disarm(); !fired {
+				t.Fatal("the network forgot nothing")
+			}
+			ctx, cancel = context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			for err := errors.New("not yet"); err != nil; pause() {
+				if err = act(ctx, s, 3); ctx.Err() != nil {
+					t.Fatal("Postgres still holds the rows of the first try: ", err)
+				}
+			}
+		})
+	}
+}
+
+// A full disk refuses one write or another. Nothing is acknowledged, and the
+// next delivery finds everything as it should be.
+//
+// A trigger answers what Postgres does then, 53100: to fill a real disk takes a
+// file system of its own, and root.
+func TestFullDiskAsksForRedelivery(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		trigger string
+		body    string
+		fails   bool // the handler, too
+		state   idem.State
+	}{
+		"marking":                    {`before insert on idem_events for each row`, paid("e1"), false, ""},
+		"keeping the payload":        {`before insert on idem_archive for each row`, paid("e1"), false, ""},
+		"an event without a handler": {`before insert on idem_events for each row`, `{"id":"e1","type":"new"}`, false, ""},
+		"its payload":                {`before insert on idem_payloads for each row`, `{"id":"e1","type":"new"}`, false, ""},
+		"the handler":                {`before insert on effects for each row`, paid("e1"), false, idem.StateRetrying},
+		"COMMIT":                     {`after insert on effects deferrable initially deferred for each row`, paid("e1"), false, idem.StateRetrying},
+		"counting a failure":         {`before insert on idem_events for each row when (new.state = 'retrying')`, paid("e1"), true, ""},
+		"the payload of what failed": {`before insert on idem_payloads for each row`, paid("e1"), true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.processor.KeepPayloads = true
+			h := pay
+			if c.fails {
+				h = payAndFail
+			}
+			s.on(h)
+			kind := "trigger"
+			if name == "COMMIT" {
+				kind = "constraint trigger"
+			}
+			s.exec(`create function full_disk() returns trigger language plpgsql as $$
+				begin raise 'could not extend file: No space left on device' using errcode = '53100'; end $$;
+				create ` + kind + ` full_disk ` + c.trigger + ` execute function full_disk()`)
+			for range 2 {
+				s.wantAnswer(c.body, http.StatusServiceUnavailable)
+				s.wantEffects(0)
+				s.wantState("e1", c.state)
+			}
+			s.exec(`drop function full_disk cascade`)
+			s.deploy(func(n *notes) {
+				idem.Handle(&n.Routes, "paid", pay)
+				idem.Handle(&n.Routes, "new", pay)
+			})
+			s.wantAnswer(c.body, http.StatusOK)
+			s.wantAnswer(c.body, http.StatusOK)
+			s.wantEffects(1)
+			s.wantState("e1", idem.StateDone)
+		})
+	}
+}
+
+// During a failover the server is a standby, or the old primary: it reads only. Once
+// its name leads to the new primary, the first delivery is taken: no connection to the
+// other one is left, although that server answers.
+func TestReadOnlyServerAsksForRedelivery(t *testing.T) {
+	t.Parallel()
+	var standby atomic.Bool
+	pool := openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+		c.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+			if standby.Load() {
+				c.RuntimeParams["default_transaction_read_only"] = "on"
+			}
+			return nil
+		}
+	})
+	s := openApp(t, pool)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "failed before" && len(s.outcomes()) == 0 {
+			return payAndFail(ctx, tx, n)
+		}
+		return pay(ctx, tx, n)
+	})
+	s.wantAnswer(paid("failed before"), http.StatusServiceUnavailable)
+	s.wantAnswer(paid("done before"), http.StatusOK)
+	bodies := []string{paid("e1"), paid("failed before"), paid("done before"), `{"id":"e2","type":"new"}`, "not JSON"}
+	standby.Store(true)
+	pool.Reset()
+	for _, body := range bodies {
+		s.wantAnswer(body, http.StatusServiceUnavailable)
+	}
+	standby.Store(false)
+	s.wantEffects(1)
+	for _, body := range bodies {
+		s.wantAnswer(body, http.StatusOK)
+	}
+	s.wantEffects(3)
+	if n := queryOne[int](s, `select sum(attempts) from idem_events`); n != 1 {
+		t.Errorf("%d failures are counted, want the 1 of a handler", n)
+	}
+}
+
+// fault is a defect of the network to Postgres.
+type fault string
+
+const (
+	cutBeforeCommit fault = "before COMMIT is sent"
+	cutDuringCommit fault = "after COMMIT is sent and before its answer"
+	cutAfterCommit  fault = "after the answer to COMMIT"
+)
+
+// network dials Postgres and has the next fault it is told.
+type network struct {
+	dial  func(ctx context.Context, network, addr string) (net.Conn, error)
+	down  atomic.Bool
+	next  atomic.Pointer[fault]
+	fired atomic.Int32
+}
+
+func newNetwork(c *pgxpool.Config) *network {
+	n := &network{dial: c.ConnConfig.DialFunc}
+	c.ConnConfig.TLSConfig, c.ConnConfig.Fallbacks = nil, nil // COMMIT must be readable
+	c.ConnConfig.DialFunc = func(ctx context.Context, kind, addr string) (net.Conn, error) {
+		if n.down.Load() {
+			return nil, errors.New("network is down")
+		}
+		conn, err := n.dial(ctx, kind, addr)
+		return &wire{Conn: conn, network: n}, err
+	}
+	return n
+}
+
+// wire is one connection of a network.
+type wire struct {
+	net.Conn
+	network *network
+	fault   fault // in effect since COMMIT was sent
+}
+
+func (w *wire) Write(p []byte) (int, error) {
+	if w.network.down.Load() {
+		w.Conn.Close()
+	}
+	if !bytes.Contains(p, []byte("commit\x00")) {
+		return w.Conn.Write(p)
+	}
+	if f := w.network.next.Swap(nil); f != nil {
+		w.fault = *f
+		w.network.fired.Add(1)
+	}
+	if w.fault == cutBeforeCommit {
+		w.Conn.Close()
+	}
+	return w.Conn.Write(p)
+}
+
+func (w *wire) Read(p []byte) (int, error) {
+	switch w.fault {
+	case cutDuringCommit:
+		_, err := w.Conn.Read(p) // the server has answered: it did commit
+		w.Conn.Close()
+		if err == nil {
+			err = net.ErrClosed
+		}
+		return 0, err
+	case cutAfterCommit:
+		n, err := w.Conn.Read(p)
+		w.Conn.Close()
+		return n, err
+	}
+	return w.Conn.Read(p)
+}
+
+// openForgetful is an app with an inbox of which the connections go through proxy.
+func openForgetful(t *testing.T, proxy *pgproxy.Proxy, asRole bool) *app {
+	t.Helper()
+	url, set := idemtest.URL(t), proxy.Through
+	s := openInboxApp(t, openPool(t, url, func(*pgxpool.Config) {}))
+	if asRole {
+		name := newRole(t, s.pool)
+		execAll(t, s.pool, mayUse+strings.TrimSuffix(name, "_app")+` to `+name)
+		set = func(c *pgxpool.Config) {
+			proxy.Through(c)
+			c.ConnConfig.RuntimeParams["role"] = name
+		}
+	}
+	s.inbox = s.newInbox(openPool(t, url, set))
+	s.inbox.PollOnly = true // no NOTIFY on another connection
+	return s
+}
+
+// commitOf returns the number of the first step of f that is a COMMIT.
+func commitOf(t *testing.T, proxy *pgproxy.Proxy, f func()) int {
+	t.Helper()
+	proxy.Arm(pgproxy.Fault{})
+	f()
+	steps, _ := proxy.Disarm()
+	commit := slices.IndexFunc(steps, func(s pgproxy.Step) bool { return s.Statement == "commit" })
+	if commit < 0 {
+		t.Fatalf("no step is a commit: %v", steps)
+	}
+	return steps[commit].Number
+}

@@ -1,0 +1,439 @@
+package promises_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/inside"
+)
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // unless -parallel says something else: tests mostly wait
+	os.Exit(m.Run())
+}
+
+// note is the one event type of the provider that these tests invent.
+type note struct {
+	ID    string `json:"id"`
+	Type  string `json:"type"`
+	Order string `json:"order"`
+}
+
+// notes is a provider: its token is "right", and its account is in the header.
+type notes struct{ idem.Routes }
+
+func (*notes) Name() string { return "notes" }
+
+func (*notes) Open(r *http.Request) (idem.Event, error) {
+	switch r.Header.Get("token") {
+	case "right":
+	case "":
+		return idem.Event{}, &idem.Refusal{Source: "notes", Reason: "missing_token", Hint: "send a token"}
+	case "none":
+		return idem.Event{}, &idem.Refusal{Source: "notes", Reason: idem.ReasonNotConfigured, Hint: "configure a token"}
+	case "unsure":
+		return idem.Event{}, fmt.Errorf("notes: the token cannot be looked up")
+	default:
+		return idem.Event{}, &idem.Refusal{Source: "notes", Reason: "wrong_token", Hint: "send the right token"}
+	}
+	body, err := idem.ReadBody(r)
+	if err != nil {
+		return idem.Event{}, err
+	}
+	e := identify(body)
+	e.Scope = r.Header.Get("account")
+	return e, nil
+}
+
+func identify(body []byte) idem.Event {
+	n := new(note)
+	e := idem.Event{Source: "notes", Payload: body}
+	if json.Unmarshal(body, n) == nil {
+		e.ID, e.Type, e.Key = n.ID, n.Type, n.Order
+	}
+	return e
+}
+
+// engine is the inside of a receiver, which other packages of this project use.
+type engine interface {
+	Pool() *pgxpool.Pool
+	Replay(ctx context.Context, f idem.Filter, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
+	Discard(ctx context.Context, f idem.Filter, reason string, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
+	DryPrune(ctx context.Context) (int64, error)
+	NoteCanary(ctx context.Context) error
+}
+
+// requeuer is the inside of an inbox.
+type requeuer interface {
+	Requeue(ctx context.Context, f idem.Filter, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
+}
+
+// writer is the inside of an inbox.
+type writer interface {
+	Waiting() int // the number of deliveries that wait to be stored
+}
+
+func engineOf(r idem.Receiver) engine { return inside.Of[engine](r) }
+
+// app is an application under test: a database of its own, a provider, a
+// processor behind a server and, once newInbox has made one, an inbox.
+type app struct {
+	*testing.T
+	pool      *pgxpool.Pool
+	notes     *notes
+	processor *idem.Processor
+	inbox     *idem.Inbox
+	url       string // of the processor, or of the inbox once there is one
+
+	mu       sync.Mutex
+	observed []idem.Observation
+	log      strings.Builder
+	worked   chan idem.Observation // attempts of workers
+}
+
+// newProcessor is another processor on the same database and handlers: what
+// another process would be.
+func (s *app) newProcessor() *idem.Processor {
+	p := idem.NewProcessor(s.pool, s.notes)
+	p.Observe, p.Logger = s.observe, s.logger()
+	return p
+}
+
+func (s *app) observe(_ context.Context, o idem.Observation) {
+	s.mu.Lock()
+	s.observed = append(s.observed, o)
+	s.mu.Unlock()
+	if o.Stage == idem.StageAttempt {
+		s.worked <- o
+	}
+}
+
+func (s *app) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(lockedWriter{&s.mu, &s.log}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// deploy replaces the handlers, as a new version of the application would.
+func (s *app) deploy(register func(*notes)) {
+	s.notes = &notes{}
+	register(s.notes)
+	p := s.newProcessor()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.processor = p
+}
+
+// on registers a handler for type "paid".
+func (s *app) on(h idem.Handler[*note]) { idem.Handle(&s.notes.Routes, "paid", h) }
+
+// deliver posts a body as the provider does, and returns what it is answered.
+func (s *app) deliver(body string) (status int, answer string) {
+	s.Helper()
+	status, answer, err := s.post(s.Context(), body, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return status, answer
+}
+
+func (s *app) post(ctx context.Context, body string, header map[string]string) (int, string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	r.Header.Set("token", "right")
+	for k, v := range header {
+		r.Header.Set(k, v)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(answer), err
+}
+
+// wantAnswer delivers a body and checks the status.
+func (s *app) wantAnswer(body string, want int) {
+	s.Helper()
+	if status, answer := s.deliver(body); status != want {
+		s.Errorf("the delivery was answered %d %s, want %d\n%s", status, answer, want, s.logged())
+	}
+}
+
+// wantEffects checks how often the handlers' work is in the database.
+func (s *app) wantEffects(want int) {
+	s.Helper()
+	if got := queryOne[int](s, `select count(*) from effects`); got != want {
+		s.Errorf("the database holds %d effects, want %d", got, want)
+	}
+}
+
+// wantState checks what is stored of an event; "" means nothing is.
+func (s *app) wantState(id string, want idem.State) {
+	s.Helper()
+	got := queryOne[string](s, `select coalesce((select state from idem_events where event like '%/' || $1), '')`, id)
+	if got != string(want) {
+		s.Errorf("event %s is stored as %q, want %q", id, got, want)
+	}
+}
+
+// wantPayload checks whether the body of an event is stored.
+func (s *app) wantPayload(id string, want string) {
+	s.Helper()
+	got := queryOne[[]byte](s, `select coalesce((select body from (select event, body from idem_payloads union all select event, body from idem_archive) p where event like '%/' || $1), '')`, id)
+	if string(got) != want {
+		s.Errorf("the payload of %s is stored as %q, want %q", id, got, want)
+	}
+}
+
+// outcomes are what the observer was told, in order.
+func (s *app) outcomes() []idem.Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []idem.Outcome
+	for _, o := range s.observed {
+		all = append(all, o.Outcome)
+	}
+	return all
+}
+
+func (s *app) logged() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.String()
+}
+
+// openInbox opens an inbox beside the processor, on the same database and
+// handlers, whose workers try nothing twice by themselves.
+func (s *app) openInbox() *app {
+	s.inbox = s.newInbox(s.pool)
+	s.inbox.Backoff = func(int) time.Duration { return time.Hour }
+	return s
+}
+
+func (s *app) exec(sql string) {
+	s.Helper()
+	if _, err := s.pool.Exec(s.Context(), sql); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// session opens a session beside the pool, which lasts until the end of the test, and executes
+// statements in it.
+func (s *app) session(sql string) *pgx.Conn {
+	s.Helper()
+	conn, err := pgx.ConnectConfig(s.Context(), s.pool.Config().ConnConfig)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = conn.Close(context.Background()) })
+	if _, err := conn.Exec(s.Context(), sql); err != nil {
+		s.Fatal(err)
+	}
+	return conn
+}
+
+// await asks Postgres a question until the answer is yes.
+func (s *app) await(ctx context.Context, question string, args ...any) error {
+	for yes := false; !yes; {
+		if err := s.pool.QueryRow(ctx, question, args...).Scan(&yes); err != nil {
+			return err
+		}
+		pause()
+	}
+	return nil
+}
+
+// startDelivery delivers e1, whose handler goes on once another delivery waits for it. It
+// returns when the handler runs; delivered waits for the answer.
+func (s *app) startDelivery() (delivered func()) {
+	entered := make(chan struct{})
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		close(entered) // panics in a second run
+		if err := s.await(ctx, blocked); err != nil {
+			return err
+		}
+		return pay(ctx, tx, n)
+	})
+	var delivery sync.WaitGroup
+	delivery.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
+	<-entered
+	return delivery.Wait
+}
+
+// listed are the events that List yields.
+func (s *app) listed(f idem.Filter) []idem.StoredEvent {
+	s.Helper()
+	var all []idem.StoredEvent
+	for stored, err := range s.processor.List(s.Context(), f) {
+		if err != nil {
+			s.Fatal(err)
+		}
+		all = append(all, stored)
+	}
+	return all
+}
+
+// contents is all that the tables hold.
+func (s *app) contents() []string {
+	s.Helper()
+	return queryOne[[]string](s, `select coalesce(array_agg(line order by line), '{}') from (
+		select 'event ' || e::text as line from idem_events e union all
+		select 'payload ' || p::text from idem_payloads p where source <> '' union all
+		select 'archive ' || a::text from idem_archive a union all
+		select 'effect ' || f::text from effects f) tables`)
+}
+
+func (s *app) wantContents(want []string) {
+	s.Helper()
+	if diff := cmp.Diff(want, s.contents()); diff != "" {
+		s.Error("the tables have changed (-want +got):\n" + diff)
+	}
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  io.Writer
+}
+
+func (l lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+func queryOne[V any](s *app, sql string, args ...any) V {
+	s.Helper()
+	var v V
+	if err := s.pool.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
+		s.Fatal(err)
+	}
+	return v
+}
+
+// blocked asks whether a session of the app waits for a lock.
+const blocked = `select exists (select from pg_stat_activity
+	where application_name = current_setting('application_name') and wait_event_type = 'Lock')`
+
+// pay is the handler that a user would write: one effect in the transaction.
+func pay(ctx context.Context, tx pgx.Tx, n *note) error {
+	e, _ := idem.EventFrom(ctx)
+	_, err := tx.Exec(ctx, `insert into effects (event, scope) values ($1, $2)`, n.ID, e.Scope)
+	return err
+}
+
+func paid(id string) string { return fmt.Sprintf(`{"id":%q,"type":"paid","order":"o1"}`, id) }
+
+func newApp(t *testing.T) *app {
+	t.Helper()
+	return openApp(t, idemtest.Pool(t))
+}
+
+func openApp(t *testing.T, pool *pgxpool.Pool) *app {
+	t.Helper()
+	if err := idem.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("IDEM_TEST_PARTITIONED") == "1" {
+		partition(t, pool)
+	}
+	// The rows that keep the planner from thinking that the table is empty are of no interest to tests that count.
+	_, err := pool.Exec(t.Context(), `delete from idem_payloads where source = '';
+		create table if not exists effects (event text not null, scope text not null default '')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &app{T: t, pool: pool, notes: &notes{}, worked: make(chan idem.Observation, 10_000)}
+	s.processor = s.newProcessor()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		p := s.processor
+		s.mu.Unlock()
+		p.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+func in(scope string, e idem.Event) idem.Event {
+	e.Scope = scope
+	return e
+}
+
+// refuseBad is a handler that cannot do the events whose id begins with bad.
+func refuseBad(ctx context.Context, tx pgx.Tx, n *note) error {
+	if strings.HasPrefix(n.ID, "bad") {
+		return idem.NoRetry(errors.New("no such order"))
+	}
+	return pay(ctx, tx, n)
+}
+
+// payAndFail is a handler that fails after its work.
+func payAndFail(ctx context.Context, tx pgx.Tx, n *note) error {
+	if err := pay(ctx, tx, n); err != nil {
+		return err
+	}
+	return errors.New("no such order")
+}
+
+// fixable is a handler that cannot do what is bad until it is fixed, and what it
+// has done.
+type fixable struct {
+	fixed atomic.Bool
+
+	mu   sync.Mutex
+	done []string
+}
+
+func (f *fixable) handle(ctx context.Context, tx pgx.Tx, n *note) error {
+	if !f.fixed.Load() {
+		return refuseBad(ctx, tx, n)
+	}
+	idem.AfterCommit(ctx, func(context.Context) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.done = append(f.done, n.ID)
+	})
+	return pay(ctx, tx, n)
+}
+
+func (f *fixable) wantDone(t *testing.T, want ...string) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if diff := cmp.Diff(want, f.done); diff != "" {
+		t.Error("done (-want +got):\n" + diff)
+	}
+}
+
+func ids(events []idem.StoredEvent) []string {
+	var all []string
+	for _, s := range events {
+		all = append(all, strings.TrimPrefix(s.Scope+" "+s.ID, " "))
+	}
+	return all
+}
+
+func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }

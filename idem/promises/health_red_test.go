@@ -1,0 +1,374 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/internal/inside"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+// An inbox answers 200 whatever its handlers do.
+func TestAnInboxWhoseHandlersAllFailMakesHealthRed(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	broken := true
+	s.on(func(context.Context, pgx.Tx, *note) error {
+		if broken {
+			return errors.New("a mistake")
+		}
+		return nil
+	})
+	s.inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
+	for n := range 5 {
+		s.wantHealth(fmt.Sprintf("%d have failed", n), s.newHealth(s.inbox), "", "")
+		s.store(letter(fmt.Sprintf("e%d", n), fmt.Sprintf("o%d", n), 0))
+		s.drain(1)
+	}
+	s.wantHealth("all of five", s.newHealth(s.inbox), "handlers", "5 events have failed in a row in the workers of this process: see the errors")
+	other := s.newInbox(s.pool)
+	s.wantHealth("another process has not tried any", s.newHealth(other), "", "")
+	s.exec(`update idem_payloads set received_at = now() - interval '11 minutes'`)
+	s.wantHealth("it reads of them", s.newHealth(other), "retrying", "an event has failed for 11m0s")
+	s.wantHealth("so does this one", s.newHealth(s.inbox), "handlers and retrying", "an event has failed for 11m0s")
+	off := s.newHealth(s.inbox)
+	off.MaxFailures, off.MaxRetrying = 0, 0
+	s.wantHealth("it does not look", off, "", "")
+	broken = false
+	s.exec(`update idem_payloads set due_at = now()`)
+	s.drain(5)
+	s.wantHealth("the handlers are mended", s.newHealth(s.inbox), "", "")
+}
+
+func TestOneEventThatFailsAgainAndAgainIsNotAllHandlers(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
+	s.inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
+	s.inbox.MaxAttempts = 7
+	s.store(letter("e1", "o1", 0))
+	for range 7 {
+		s.wantHealth("it fails", s.newHealth(s.inbox), "", "")
+		s.exec(`update idem_payloads set due_at = now()`)
+		s.drain(1)
+	}
+	s.wantHealth("it has failed for the last time", s.newHealth(s.inbox), "parked", "1 events are parked")
+}
+
+func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T) {
+	t.Parallel()
+	s := newTill(t)
+	ana := operator.New(s.processor, "ana@shop")
+	acknowledges := func(f idem.Filter, want int64) {
+		t.Helper()
+		if n, err := ana.Acknowledge(t.Context(), f, "the shop knows"); n != want || err != nil {
+			t.Errorf("Acknowledge = %d, %v, want %d", n, err, want)
+		}
+	}
+	s.fails("first", "second")
+	s.wantAnswer(about("first", "paid", "o1"), http.StatusOK)
+	s.wantHealth("parked", s.newHealth(s.processor), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first first, paid")
+	acknowledges(idem.Filter{IDs: []string{"first"}}, 1)
+	s.wantHealth("acknowledged", s.newHealth(s.processor), "", "")
+	s.wantState("first", idem.StateParked)
+
+	s.wantAnswer(about("second", "refunded", "o1"), http.StatusOK) // waits for the first
+	s.wantHealth("another waits for it", s.newHealth(s.processor), "held", "1 of o1, refunded, for first")
+	acknowledges(idem.Filter{IDs: []string{"first", "second"}}, 1) // the second was never tried
+	s.fails("second")
+	s.replays(idem.Filter{IDs: []string{"first"}}, idem.Replayed{Done: 1, Failed: 1})
+	s.wantHealth("and failed in its turn", s.newHealth(s.processor), "parked", "first second, refunded")
+
+	two := s.newHealth(s.processor)
+	two.MaxParked = 2
+	s.wantHealth("one is allowed", two, "", "")
+	two = s.newHealth(s.processor)
+	two.MaxParked = 0
+	s.wantHealth("it does not look", two, "", "")
+
+	actions, err := ana.Actions(t.Context(), 0, 1)
+	if err != nil || len(actions) != 1 {
+		t.Fatal(actions, err)
+	}
+	got := fmt.Sprintf("%s %s: %s, %s, %d", actions[0].Actor, actions[0].Action, actions[0].Reason, actions[0].Result, actions[0].Events)
+	if diff := cmp.Diff("ana@shop acknowledge: the shop knows, 1 acknowledged, 1", got); diff != "" {
+		t.Errorf("the trail (-want +got):\n%s", diff)
+	}
+	if _, err := operator.New(s.processor, "").Acknowledge(t.Context(), idem.Filter{}, "x"); err == nil {
+		t.Error("an operator without a name acknowledges")
+	}
+
+	second := idem.Filter{IDs: []string{"second"}}
+	inbox := s.openInbox().inbox
+	inbox.MaxAttempts = 1
+	for _, again := range []struct {
+		how  string
+		fail func()
+	}{
+		{"a replay", func() { s.replays(second, idem.Replayed{Failed: 1}) }},
+		{"the provider delivers it", func() { s.wantAnswer(about("second", "refunded", "o1"), http.StatusOK) }},
+		{"workers", func() {
+			if n, err := inbox.Requeue(t.Context(), second); n != 1 || err != nil {
+				t.Errorf("Requeue = %d, %v", n, err)
+			}
+			s.drain(1)
+		}},
+		{"a replay of a body that does not decode", func() {
+			s.exec(`update idem_payloads set body = '{"id":5}'`)
+			s.replays(second, idem.Replayed{Failed: 1})
+		}},
+	} {
+		acknowledges(second, 1)
+		s.wantHealth("before "+again.how, s.newHealth(s.processor), "", "")
+		again.fail()
+		s.wantHealth("after "+again.how, s.newHealth(s.processor), "parked", "first second, refunded")
+	}
+	acknowledges(second, 1)
+	s.wantHealth("acknowledged once more", s.newHealth(s.processor), "", "")
+}
+
+// It is tried again by itself, for hours.
+func TestFailingEventIsRedUntilItIsAcknowledgedAndAgainOnceItIsParked(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
+	s.inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
+	s.inbox.MaxAttempts = 3
+	ana, e1 := operator.New(s.inbox, "ana@shop"), idem.Filter{IDs: []string{"e1"}}
+	does := func(what string, act func(context.Context, idem.Filter, string) (int64, error), f idem.Filter, want int64) {
+		t.Helper()
+		if n, err := act(t.Context(), f, "the bank is away"); n != want || err != nil {
+			t.Errorf("%s = %d, %v, want %d", what, n, err, want)
+		}
+	}
+	again := func(reason, check, says string) {
+		t.Helper()
+		s.exec(`update idem_payloads set due_at = now(), received_at = now() - interval '11 minutes' where event like '%/e1'`)
+		s.drain(1)
+		s.wantHealth(reason, s.newHealth(s.inbox), check, says)
+	}
+	s.store(letter("e1", "o1", 0))
+	does("Acknowledge of what was never tried", ana.Acknowledge, e1, 0)
+	again("it fails", "retrying", "an event has failed for 11m0s")
+	does("Acknowledge", ana.Acknowledge, idem.Filter{}, 1)
+	s.wantHealth("acknowledged", s.newHealth(s.inbox), "", "")
+	if l, ok, err := ana.Lookup(t.Context(), "", "e1"); !ok || err != nil || l.AcknowledgedAt.IsZero() || l.Acknowledged.Actor != "ana@shop" || l.Acknowledged.Reason != "the bank is away" {
+		t.Errorf("Lookup says it is acknowledged by %q for %q at %s, %v, %v", l.Acknowledged.Actor, l.Acknowledged.Reason, l.AcknowledgedAt, ok, err)
+	}
+	again("it fails again, and is tried again", "", "")
+	if stats, err := ana.State(t.Context()); stats.Acknowledged != 1 || stats.Failing != 1 || err != nil {
+		t.Errorf("State has %d acknowledged of %d that fail, %v, want 1 of 1", stats.Acknowledged, stats.Failing, err)
+	}
+	does("Unacknowledge", ana.Unacknowledge, e1, 1)
+	does("Unacknowledge of what is not acknowledged", ana.Unacknowledge, e1, 0)
+	s.wantHealth("taken back", s.newHealth(s.inbox), "retrying", "an event has failed for 11m0s")
+	does("Acknowledge once more", ana.Acknowledge, e1, 1)
+	again("nobody tries it any more", "parked", "1 events are parked, and nobody has acknowledged them since they failed: first e1, paid")
+
+	s.store(letter("e2", "o1", 0))
+	does("Acknowledge of the parked one", ana.Acknowledge, e1, 1)
+	s.wantHealth("what waited behind it is known, too", s.newHealth(s.inbox), "", "")
+	s.store(letter("e3", "o1", 0))
+	s.wantHealth("another comes to wait", s.newHealth(s.inbox), "held", "2 of o1, paid, for e1")
+	does("Unacknowledge the parked one", ana.Unacknowledge, e1, 1)
+	s.wantHealth("taken back", s.newHealth(s.inbox), "held and parked", "1 events are parked")
+
+	does("Acknowledge before a requeue", ana.Acknowledge, e1, 1)
+	if n, err := s.inbox.Requeue(t.Context(), e1); n != 1 || err != nil {
+		t.Errorf("Requeue = %d, %v", n, err)
+	}
+	again("somebody had it tried again, and it fails", "retrying", "an event has failed for 11m0s")
+}
+
+func TestWrongTokenMakesHealthRedUnlessItMayBeAStrangers(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		n     int // deliveries, each at this time after the one before
+		every time.Duration
+		path  string
+		from  string
+		token string
+		dry   bool
+	}
+	genuine := step{n: 5, every: time.Minute, path: "/hooks", from: "anybody", token: "right"}
+	for _, c := range []struct {
+		reason string
+		steps  []step
+		says   string // of a check that fails; "" if none does
+		well   string // of one that passes
+	}{
+		{"a stranger, and none genuine yet", []step{{n: 100, path: "/hooks", from: "anybody", token: "wrong"}}, "", "100 were refused"},
+		{"a stranger without a token", []step{{n: 100, path: "/hooks", from: "anybody"}}, "", "none was refused"},
+		{"strangers on many paths", []step{
+			genuine, {n: 4, every: time.Hour, path: "/hooks", from: "anybody", token: "wrong"}, {n: 9, path: "/other", from: "anybody", token: "wrong"},
+		}, "", "13 were refused"},
+		{"four of the provider", []step{{n: 4, path: "/hooks", from: "provider", token: "wrong"}}, "", "4 were refused"},
+		{"five of the provider", []step{{n: 5, path: "/hooks", from: "provider", token: "wrong"}}, `5 deliveries in a row to "/hooks" came from the provider's addresses`, ""},
+		{"five of the provider without a token", []step{{n: 5, path: "/hooks", from: "provider"}}, `5 deliveries in a row to "/hooks" came`, ""},
+		{"it was put right", []step{{n: 5, path: "/hooks", from: "provider", token: "wrong"}, genuine}, "", "none was refused"},
+		{"another account is well", []step{
+			{n: 5, path: "/shop", from: "provider", token: "wrong"}, genuine,
+		}, `5 deliveries in a row to "/shop"`, ""},
+		{"the canary has the application's token", []step{
+			{n: 5, path: "/hooks", from: "provider", token: "wrong"}, {n: 9, path: "/hooks", from: "anybody", token: "right", dry: true},
+		}, `5 deliveries in a row to "/hooks"`, ""},
+		{"a canary with a wrong token", []step{{n: 9, path: "/hooks", from: "provider", token: "wrong", dry: true}}, "", "none was refused"},
+		{"genuine ones go on", []step{
+			genuine,
+			{n: 50, path: "/hooks", from: "anybody", token: "wrong"},
+			{n: 1, every: time.Hour, path: "/hooks", from: "anybody", token: "right"},
+			{n: 50, every: time.Second, path: "/hooks", from: "anybody", token: "wrong"},
+		}, "", "50 were refused"},
+		{"genuine ones have just stopped", []step{genuine, {n: 5, every: time.Minute, path: "/hooks", from: "anybody", token: "wrong"}}, "", "5 were refused"},
+		{"genuine ones have stopped", []step{
+			genuine, {n: 5, every: 2 * time.Minute, path: "/hooks", from: "anybody", token: "wrong"},
+		}, `no genuine delivery has come to "/hooks" for 10m0s, and 5 were refused`, ""},
+		{"they have stopped for so long before", []step{
+			{n: 3, every: 8 * time.Hour, path: "/hooks", from: "anybody", token: "right"},
+			{n: 15, every: time.Hour, path: "/hooks", from: "anybody", token: "wrong"},
+		}, "", "15 were refused"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				in, open := newEndpoint()
+				in.Logger = nil
+				for _, step := range c.steps {
+					for range step.n {
+						time.Sleep(step.every)
+						open(refusing(step.path, step.from, step.token, step.dry))
+					}
+				}
+				var found check.Result
+				for _, c := range in.Examine(t.Context(), health.New().Limits) {
+					if c.Name == "refused" {
+						found = c
+					}
+				}
+				if found.Healthy != (c.says == "") || !strings.Contains(found.Says, c.says) || !strings.Contains(found.Says, c.well) {
+					t.Errorf("%+v", found)
+				}
+			})
+		})
+	}
+}
+
+// newEndpoint returns the endpoint of a source, and a function that opens a delivery.
+func newEndpoint() (ep *idem.Endpoint, open func(*http.Request)) {
+	type insideEndpoint interface {
+		Init(source idem.Source)
+		Serve(w http.ResponseWriter, r *http.Request, limit time.Duration, process, dryRun func(context.Context, idem.Event) (idem.Outcome, error))
+	}
+	ep = new(idem.Endpoint)
+	in := inside.Of[insideEndpoint](ep)
+	in.Init(&guarded{})
+	done := func(context.Context, idem.Event) (idem.Outcome, error) { return idem.Done, nil }
+	return ep, func(r *http.Request) { in.Serve(httptest.NewRecorder(), r, time.Minute, done, done) }
+}
+
+func TestTheLogOfARefusalNamesItsPathAndNoToken(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	in, open := newEndpoint()
+	in.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	var observed []string
+	in.Observe = func(_ context.Context, o idem.Observation) { observed = append(observed, o.Path) }
+	open(refusing("/webhooks/asaas/shop?key=hidden", "anybody", "a secret", false))
+	open(refusing("/"+strings.Repeat("x", 10_000), "anybody", "a secret", false))
+	if said := log.String(); !strings.Contains(said, "path=/webhooks/asaas/shop ") || strings.Contains(said, "hidden") || strings.Contains(said, "a secret") || len(said) > 1000 {
+		t.Error(said)
+	}
+	if diff := cmp.Diff([]string{"/webhooks/asaas/shop", "/" + strings.Repeat("x", 199)}, observed); diff != "" {
+		t.Errorf("observed (-want +got):\n%s", diff)
+	}
+}
+
+// A small shop has quiet Sundays.
+func TestSilenceIsMeasuredByTheHoursThatTheApplicationSays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // it begins on a Saturday at midnight, UTC
+		in, open := newEndpoint()
+		in.Logger = nil
+		limits := health.New().Limits
+		look := func() (found check.Result, ok bool) {
+			for _, c := range in.Examine(t.Context(), limits) {
+				if c.Name == "silence" {
+					return c, true
+				}
+			}
+			return found, false
+		}
+		if _, ok := look(); ok {
+			t.Error("silence is looked at although nobody asked for it")
+		}
+		limits.MaxSilence = func(at time.Time) time.Duration {
+			if at.Weekday() == time.Sunday {
+				return 0
+			}
+			return 2 * time.Hour
+		}
+		for _, step := range []struct {
+			after   time.Duration
+			token   string // of a delivery then; "" is none
+			healthy bool
+			reason  string
+		}{
+			{2 * time.Hour, "", true, "the process has begun two hours ago"},
+			{time.Second, "", false, "longer"},
+			{0, "right", true, "a delivery"},
+			{3 * time.Hour, "wrong", false, "a stranger"},
+			{21 * time.Hour, "", true, "Sunday"},
+			{24 * time.Hour, "", false, "Monday"},
+			{0, "right", true, "a delivery"},
+		} {
+			time.Sleep(step.after)
+			if step.token != "" {
+				open(refusing("/hooks", "anybody", step.token, false))
+			}
+			if c, ok := look(); !ok || c.Healthy != step.healthy {
+				t.Errorf("%s: %+v", step.reason, c)
+			}
+		}
+		limits.MaxSilence = func(time.Time) time.Duration { panic("a mistake") }
+		if c, _ := look(); c.Healthy || c.Cause == nil {
+			t.Errorf("it panics: %+v", c)
+		}
+	})
+}
+
+// guarded is a provider whose deliveries come from "provider".
+type guarded struct{ idem.Routes }
+
+func (*guarded) Name() string { return "guarded" }
+
+func (*guarded) Open(r *http.Request) (idem.Event, error) {
+	from, token := r.RemoteAddr, r.Header.Get("token")
+	if token == "right" {
+		return idem.Event{ID: "e1"}, nil
+	}
+	return idem.Event{}, &idem.Refusal{Source: "guarded", Reason: "wrong_token", Hint: "no", WrongSecret: token != "", OfProvider: from == "provider"}
+}
+
+func refusing(path, from, token string, dry bool) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}"))
+	r.RemoteAddr = from
+	r.Header.Set("token", token)
+	if dry {
+		r.Header.Set(idem.DryRunHeader, "1")
+	}
+	return r
+}

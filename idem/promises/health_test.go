@@ -1,0 +1,340 @@
+package promises_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+func TestHealthTurnsRedBeforeTheProviderStopsItsQueue(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	broken := true
+	s.on(func(context.Context, pgx.Tx, *note) error {
+		if broken {
+			return errors.New("a mistake")
+		}
+		return nil
+	})
+	for range 4 {
+		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	}
+	s.wantHealth("4 in a row", s.newHealth(s.processor), "", "")
+	s.wantAnswer(paid("e2"), http.StatusServiceUnavailable)
+	s.wantHealth("5 in a row", s.newHealth(s.processor), "deliveries", "5 deliveries have failed in a row: the provider will slow down its queue")
+	lenient := s.newHealth(s.processor)
+	lenient.MaxFailures = 6
+	s.wantHealth("6 are allowed", lenient, "", "")
+	lenient = s.newHealth(s.processor)
+	lenient.MaxFailures = 0
+	s.wantHealth("it does not look", lenient, "", "")
+	broken = false
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantHealth("one was acknowledged", s.newHealth(s.processor), "", "")
+}
+
+func TestStrangersDoNotMakeHealthRed(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	for status, token := range map[int]string{401: "wrong", 503: "none"} {
+		for range 5 {
+			if got, _, err := s.post(t.Context(), paid("e1"), map[string]string{"token": token}); got != status || err != nil {
+				t.Fatalf("a delivery with the token %q is answered %d, %v", token, got, err)
+			}
+		}
+		if token == "wrong" {
+			s.wantHealth("their token is wrong", s.newHealth(s.processor), "", "")
+			s.processor = s.newProcessor()
+			continue
+		}
+		s.wantHealth("there is no token to verify with", s.newHealth(s.processor), "deliveries", "5 deliveries have failed")
+		s.processor = s.newProcessor()
+	}
+	unsure := map[string]string{"token": "unsure"}
+	for range 5 {
+		_, _, _ = s.post(t.Context(), paid("e1"), unsure)
+	}
+	s.wantHealth("accounts cannot be looked up", s.newHealth(s.processor), "deliveries", "5 deliveries have failed")
+}
+
+func TestAnEventThatFailsForLongMakesHealthRed(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
+	s.wantAnswer(paid("failing"), http.StatusServiceUnavailable)
+	s.wantAnswer(newBody, http.StatusOK) // unhandled, of which no provider knows
+	age := func(minutes int) {
+		s.exec(fmt.Sprintf(`update idem_payloads set received_at = now() - interval '%d minutes'`, minutes))
+	}
+	age(9)
+	s.wantHealth("9 minutes", s.newHealth(s.processor), "", "")
+	age(11)
+	s.wantHealth("11 minutes", s.newHealth(s.processor), "retrying", "an event has failed for 11m0s: fix what its error says")
+	off := s.newHealth(s.processor)
+	off.MaxRetrying = 0
+	s.wantHealth("it does not look", off, "", "")
+	s.openInbox()
+	s.wantHealth("an inbox does not wait for the provider", s.newHealth(s.inbox), "", "")
+	s.exec(`update idem_events set state = 'parked' where state = 'retrying'`)
+	s.wantHealth("it is parked", s.newHealth(s.processor), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first failing, paid")
+}
+
+func TestEventsThatNoWorkerTakesMakeHealthRed(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	entered, release := make(chan struct{}), make(chan struct{})
+	s.on(func(_ context.Context, _ pgx.Tx, n *note) error {
+		if n.ID == "e1" {
+			close(entered)
+			<-release
+		}
+		return nil
+	})
+	s.store(letter("e1", "o1", 1), letter("e2", "o1", 2))
+	due := func(minutes int) {
+		s.exec(fmt.Sprintf(`update idem_payloads set due_at = now() - interval '%d minutes' where event like '%%/e1'`, minutes))
+	}
+	s.exec(`update idem_payloads set due_at = null, received_at = now() - interval '1 hour' where event like '%/e2'`) // it waits for e1
+	due(-10)
+	s.wantHealth("it waits for its next attempt", s.newHealth(s.inbox), "", "")
+	due(5) // and Timeout beside
+	s.wantHealth("it has just become due", s.newHealth(s.inbox), "", "")
+	due(6)
+	s.wantHealth("nobody takes it", s.newHealth(s.inbox), "workers", "an event has been due for 6m0s: no workers are alive")
+	s.wantHealth("a Processor has no workers for it", s.newHealth(s.processor), "workers", "have it Replay those that are pending, or have an Inbox run")
+	off := s.newHealth(s.inbox)
+	off.MaxPending = 0
+	s.wantHealth("it does not look", off, "", "")
+	stop := s.start(s.inbox)
+	<-entered
+	s.wantHealth("its handler hangs", s.newHealth(s.inbox), "workers", "workers run and do not keep up")
+	close(release)
+	s.wantWorked(idem.Done, idem.Done)
+	stop()
+	s.wantHealth("they are done", s.newHealth(s.inbox), "", "")
+}
+
+func TestPostgresThatIsNotWellMakesHealthRedInTime(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	open := func(url string) *pgxpool.Pool {
+		p, err := pgxpool.New(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Close)
+		return p
+	}
+	full := poolOf(t, 1)
+	conn, err := full.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Release)
+	readOnly := openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on" })
+	const soon = 200 * time.Millisecond
+	for reason, c := range map[string]struct {
+		pool        *pgxpool.Pool
+		timeout     time.Duration
+		check, says string
+	}{
+		"nobody listens":           {open("postgres://joana:secret-1@" + strings.TrimPrefix(gone(t), "http://") + "/shop"), soon, "postgres", "it did not answer within 200ms"},
+		"nobody answers":           {open("postgres://joana:secret-1@" + silent(t) + "/shop?sslmode=disable"), soon, "postgres", "it did not answer within 200ms"},
+		"all connections are used": {full, soon, "postgres", "all connections of the pool are in use"},
+		"it is a replica":          {readOnly, patience, "postgres", "it is read-only"},
+		"it has no tables":         {idemtest.Pool(t), patience, "retrying, held and parked", "have idem.Migrate run at start"},
+	} {
+		h := s.newHealth(idem.NewProcessor(c.pool, s.notes))
+		h.Timeout, h.MaxPending = c.timeout, 0
+		start := time.Now()
+		s.wantHealth(reason, h, c.check, c.says)
+		if d := time.Since(start); d > patience {
+			t.Errorf("%s: it took %s", reason, d)
+		}
+		if said := fmt.Sprintf("%+v", h.Report()); strings.Contains(said, "joana") || strings.Contains(said, "127.0.0.1") || strings.Contains(said, "secret-1") {
+			t.Errorf("%s: it tells a stranger: %s", reason, said)
+		}
+	}
+	if log := s.logged(); !strings.Contains(log, "webhook health check fails") || !strings.Contains(log, "joana") || strings.Contains(log, "secret-1") {
+		t.Errorf("the log does not tell the cause:\n%s", log)
+	}
+}
+
+// Where there is much to read, that is no outage.
+func TestABacklogThatTakesTooLongToReadIsNotRed(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.exec(`alter table idem_payloads rename to idem_payloads_rows`)
+	s.exec(`create view idem_payloads as select * from idem_payloads_rows where (select count(*) from pg_sleep(3600)) > 0`)
+	h := s.newHealth(s.processor)
+	h.Timeout = 3 * time.Second // enough for the query that waits for nobody
+	s.wantHealth("it takes long", h, "", "")
+	for _, c := range h.Report().Checks {
+		if c.Name == "retrying" && !strings.Contains(c.Says, "it is not known: Postgres took too long to look: so many events are not done") {
+			t.Errorf("%+v", c)
+		}
+	}
+	// pgx closes a connection whose statement was given up in the background.
+	for deadline := time.Now().Add(patience); s.pool.Stat().AcquiredConns() != 0; pause() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections are kept", s.pool.Stat().AcquiredConns())
+		}
+	}
+}
+
+func TestASessionThatKeepsTheTablesLockedMakesHealthRedAndIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	pid := s.session(`begin; lock table idem_payloads in access exclusive mode`).PgConn().PID()
+	h := s.newHealth(s.processor)
+	h.Timeout = time.Second
+	s.wantHealth("a table is locked", h, "retrying", fmt.Sprintf("or end it: select pg_terminate_backend(%d)", pid))
+}
+
+func TestCanaryThatFailsOrDoesNotRunMakesHealthRed(t *testing.T) {
+	t.Parallel()
+	s := &app{T: t}
+	synctest.Test(t, func(t *testing.T) {
+		way := &scriptedWay{answers: []string{"", "", fine}}
+		c := newCanary("https://shop.example/hooks", "right")
+		c.Transport = way
+		h := s.newHealth(c)
+		for n, want := range []struct{ reason, check, says string }{
+			{"not delivered yet", "", ""},
+			{"failed once", "", ""},
+			{"failed twice", "canary", "canary: notes: there was no answer"},
+			{"recovered", "", ""},
+		} {
+			if n > 0 {
+				_ = c.Send(t.Context())
+			}
+			s.wantHealth(want.reason, h, want.check, want.says)
+			time.Sleep(c.Every)
+		}
+		time.Sleep(3 * c.Every)
+		s.wantHealth("it was stopped", h, "canary", "it does not run: give it to idem.Serve")
+		h = s.newHealth(newCanary("https://shop.example/hooks", "right"))
+		time.Sleep(2 * time.Minute)
+		s.wantHealth("it was never started", h, "canary", "it does not run: give it to idem.Serve")
+	})
+	if n := strings.Count(s.logged(), "webhook health check fails"); n != 3 {
+		t.Errorf("%d lines tell that it fails, want 3:\n%s", n, s.logged())
+	}
+	if n := strings.Count(s.logged(), "webhook health check is well again"); n != 1 {
+		t.Errorf("%d lines tell that it is well again, want 1:\n%s", n, s.logged())
+	}
+}
+
+// Whoever may ask may be anybody: hosts, users and addresses are for the log.
+func TestHealthSaysNoCauseOfACanarysFailure(t *testing.T) {
+	t.Parallel()
+	s := &app{T: t}
+	c := newCanary("https://shop.example/hooks?key=hidden", "right")
+	c.Transport = wayWithASecret{}
+	h := s.newHealth(c)
+	for range 2 {
+		_ = c.Send(t.Context())
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	if body := w.Body.String(); w.Code != 503 || !strings.Contains(body, "see whether the application runs") || strings.Contains(body, "10.0.0.7") || strings.Contains(body, "hidden") {
+		t.Errorf("%d %s", w.Code, body)
+	}
+	if !strings.Contains(s.logged(), "10.0.0.7") {
+		t.Errorf("the log has no cause: %s", s.logged())
+	}
+}
+
+func TestHealthOfNothingIsLiveness(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	health.New().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/livez", nil))
+	if w.Code != http.StatusOK || w.Body.String() != `{"healthy":true,"checks":[]}` {
+		t.Errorf("it is answered %d %s", w.Code, w.Body)
+	}
+}
+
+func TestHealthHasTheChecksOfEachReceiver(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	var names []string
+	for _, c := range s.newHealth(s.processor, s.inbox).Report().Checks {
+		names = append(names, c.Name)
+	}
+	if diff := cmp.Diff([]string{
+		"postgres", "deliveries", "refused", "retrying", "workers", "held", "parked",
+		"postgres", "deliveries", "refused", "handlers", "retrying", "workers", "clock", "held", "parked",
+	}, names); diff != "" {
+		t.Errorf("checks (-want +got):\n%s", diff)
+	}
+}
+
+// wantHealth asks over HTTP, and checks what fails, one check or several; "" is nothing.
+func (s *app) wantHealth(reason string, h *health.Health, check, says string) {
+	s.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+	var report health.Report
+	if err := json.Unmarshal(w.Body.Bytes(), &report); err != nil {
+		s.Fatalf("%s: it is answered %d %s: %v", reason, w.Code, w.Body, err)
+	}
+	status := http.StatusOK
+	if check != "" {
+		status = http.StatusServiceUnavailable
+	}
+	if w.Code != status || report.Healthy != (check == "") || w.Header().Get("Content-Type") != "application/json" {
+		s.Errorf("%s: it is answered %d %s, want %d", reason, w.Code, w.Body, status)
+	}
+	found := false
+	for _, c := range report.Checks {
+		if c.Healthy != (check == "" || !strings.Contains(check, c.Name)) {
+			s.Errorf("%s: %+v", reason, c)
+		}
+		found = found || check != "" && strings.Contains(check, c.Name) && strings.Contains(c.Says, says)
+	}
+	if check != "" && !found {
+		s.Errorf("%s: it says %s, want %q of %s", reason, w.Body, says, check)
+	}
+}
+
+// newHealth has looked at nothing yet.
+func (s *app) newHealth(parts ...health.Part) *health.Health {
+	h := health.New(parts...)
+	h.Timeout = 10 * time.Second // Postgres is not unavailable because the machine is busy
+	h.Logger = s.logger()
+	return h
+}
+
+// silent is a Postgres that takes connections and says nothing.
+func silent(t *testing.T) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+// wayWithASecret fails as a Transport of an application does that says too much.
+type wayWithASecret struct{}
+
+func (wayWithASecret) RoundTrip(r *http.Request) (*http.Response, error) {
+	return nil, fmt.Errorf("10.0.0.7 knows no %s", r.URL)
+}

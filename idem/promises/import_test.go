@@ -1,0 +1,277 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+func TestImportedEventThatComesAgainIsADuplicateWithoutAConflict(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *app{"inline": newApp, "inbox": newInboxApp} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.on(pay)
+			old := time.Now().Add(-20 * 24 * time.Hour).Truncate(time.Second)
+			s.imports(operator.Imported{Stored: 4, Known: 1}, append(doneBefore("e2", "e1", "not \xff text"),
+				operator.OldEvent{ID: "e1", Type: "paid", Key: "o1", Done: true, ReceivedAt: old},
+				operator.OldEvent{ID: "e3", Done: true, ReceivedAt: time.Now().Add(time.Hour)})...)
+			for _, id := range []string{"e1", "e2", "e1"} {
+				if status, answer := s.deliver(paid(id)); status != http.StatusOK || answer != `{"received":true,"duplicate":true}` {
+					t.Errorf("%s is answered %d %s, want a duplicate", id, status, answer)
+				}
+			}
+			accept := s.processor.Accept
+			if s.inbox != nil {
+				accept = s.inbox.Accept
+			}
+			if o, err := accept(t.Context(), idem.Event{ID: "not \xff text", Type: "paid"}); o != idem.Duplicate || err != nil {
+				t.Errorf("an id that is no text is %s, %v, want a duplicate", o, err)
+			}
+			s.wantEffects(0)
+			conflicts, _, err := operator.New(s.processor, "").Conflicts(t.Context(), 100)
+			if err != nil || len(conflicts) > 0 || strings.Contains(s.logged(), "conflict") {
+				t.Errorf("conflicts are %v, %v\n%s", conflicts, err, s.logged())
+			}
+			s.wantRow("e2", "(type, key, state, body_hash is null)", `("","",done,t)`)
+			if late := queryOne[int](s, `select count(*) from idem_events where received_at > now()`); late != 0 {
+				t.Errorf("%d events came in the future", late)
+			}
+			if status, _ := s.deliver(paid("new")); status != http.StatusOK {
+				t.Errorf("a new event is answered %d", status)
+			}
+		})
+	}
+}
+
+// Whoever imports while the old program runs imports again when it has stopped.
+func TestImportLeavesWhatIsDoneOrDiscarded(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(pay)
+	s.wantAnswer(paid("done"), http.StatusOK)
+	s.wantAnswer(newBody, http.StatusOK)
+	s.drain(2)
+	unhandled := identify([]byte(newBody)).ID
+	s.wantDiscarded(idem.Filter{IDs: []string{unhandled}}, "not ours", 1)
+	before := queryOne[string](s, `select string_agg(e::text, ' ' order by event) from idem_events e`)
+	events := doneBefore("done", unhandled)
+	for n := range 2500 {
+		events = append(events, doneBefore(fmt.Sprintf("i%d", n))...)
+	}
+	s.imports(operator.Imported{Stored: 2500, Known: 1, Discarded: 1}, events...)
+	s.imports(operator.Imported{Known: 2501, Discarded: 1}, events...)
+	after := queryOne[string](s, `select string_agg(e::text, ' ' order by event) from idem_events e where type <> ''`)
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("what was stored (-before +after):\n%s", diff)
+	}
+}
+
+// The new program got deliveries of events that the old one has done, and could not do them: a
+// requeue or a replay would do them a second time.
+func TestImportedEventThatWaitsHereIsNotDoneAgainAndItsEntityGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		why    string
+		wait   func(*till) // e1 of o1, and what comes after it
+		ledger []string    // what is booked afterwards, of events that the old program has not done
+	}{
+		{"it had no handler", func(s *till) {
+			s.wantAnswer(`{"id":"e1","type":"new","order":"o1"}`, http.StatusOK)
+		}, nil},
+		{"it has failed, and the provider delivers it again", func(s *till) {
+			s.processor.ParkAfter = 10
+			s.fails("e1")
+			s.wantAnswer(about("e1", "paid", "o1"), http.StatusServiceUnavailable)
+		}, nil},
+		{"it is parked, and another waits for it", func(s *till) {
+			s.fails("e1")
+			s.wantAnswer(about("e1", "paid", "o1"), http.StatusOK)
+			s.wantAnswer(about("e2", "refunded", "o1"), http.StatusOK)
+		}, []string{"e2 refunded"}},
+		{"it waits for another", func(s *till) {
+			s.fails("e0")
+			s.wantAnswer(about("e0", "paid", "o1"), http.StatusOK)
+			s.wantAnswer(about("e1", "refunded", "o1"), http.StatusOK)
+			s.wantAnswer(about("e2", "paid", "o1"), http.StatusOK)
+		}, []string{"e0 paid", "e2 paid"}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			t.Parallel()
+			s := newTill(t)
+			c.wait(s)
+			s.imports(operator.Imported{Completed: 1}, doneBefore("e1")...)
+			s.wantState("e1", idem.StateDone)
+			s.wantPayload("e1", "")
+			s.fails()
+			s.deploy(func(n *notes) {
+				for _, eventType := range []string{"paid", "refunded", "new"} {
+					idem.Handle(&n.Routes, eventType, s.book)
+				}
+			})
+			if _, err := s.processor.Replay(t.Context(), idem.Filter{}); err != nil {
+				t.Error(err)
+			}
+			s.untilLedger(len(c.ledger))
+			s.wantAnswer(about("e1", "paid", "o1"), http.StatusOK)
+			s.wantLedger(c.ledger...)
+		})
+	}
+}
+
+func TestImportSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	broken := errors.New("the old table cannot be read")
+	for _, c := range []struct {
+		reason, scope string
+		events        iter.Seq2[operator.OldEvent, error]
+		stored        int64
+		says          string
+	}{
+		{"a long scope", strings.Repeat("x", 256), all(doneBefore("e1")...), 0, "the scope has 256 bytes"},
+		{"an empty id", "", all(doneBefore("e1", "")...), 1, "an event has no id"},
+		{"an error", "shop", func(yield func(operator.OldEvent, error) bool) {
+			_ = yield(doneBefore("e1")[0], nil) && yield(operator.OldEvent{}, broken)
+		}, 1, broken.Error()},
+	} {
+		got, err := operator.New(s.processor, "ana").Import(t.Context(), c.scope, c.events, "")
+		if got != (operator.Imported{Stored: c.stored}) || err == nil || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "operator: importing events: ") {
+			t.Errorf("%s: Import = %s, %v, want %d stored and %q", c.reason, got, err, c.stored, c.says)
+		}
+	}
+	scoped := operator.New(idem.NewProcessor(s.pool, accountsOf("shop", "a token that only Asaas knows")), "ana")
+	if _, err := scoped.Import(t.Context(), "", all(doneBefore("e1")...), ""); err == nil || !strings.Contains(err.Error(), "gives every event one") {
+		t.Errorf("without the scope that every event has: %v", err)
+	}
+}
+
+// A first receiver that answers before it works has rows that are to be processed yet.
+func TestImportTakesNoEventForDoneThatTheOldProgramHasNotDone(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(pay)
+	s.store(letter("e1", "o1", 1))
+	s.imports(operator.Imported{NotDone: 3}, operator.OldEvent{ID: "e1"}, operator.OldEvent{ID: "e2"}, operator.OldEvent{ID: "e3"})
+	s.store(letter("e2", "o1", 2))
+	s.drain(2)
+	s.wantEffects(2)
+}
+
+// What runs here may come to its end, and then both would have its effect: somebody has to look.
+func TestImportLeavesWhatIsBeingProcessed(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"a provider's next delivery", "a worker", "a worker that has claimed it, and not begun"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			s := newInboxApp(t)
+			entered, release := make(chan struct{}), make(chan struct{})
+			var fixed atomic.Bool
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if !fixed.Load() {
+					return errors.New("no such order")
+				}
+				close(entered)
+				<-release
+				return pay(ctx, tx, n)
+			})
+			s.acceptAs(s.processor, idem.Retrying)
+			fixed.Store(true)
+			var work sync.WaitGroup
+			switch mode {
+			case "a provider's next delivery":
+				work.Go(func() { s.acceptAs(s.processor, idem.Done) })
+			case "a worker":
+				s.wantRequeued(idem.Filter{States: []idem.State{idem.StateRetrying}}, 1)
+				work.Go(func() { s.drain(1) })
+			default:
+				s.wantRequeued(idem.Filter{States: []idem.State{idem.StateRetrying}}, 1)
+				s.claimElsewhere("e1")
+				close(entered)
+			}
+			<-entered
+			s.imports(operator.Imported{Busy: 1}, doneBefore("e1")...)
+			close(release)
+			work.Wait()
+			if mode != "a worker that has claimed it, and not begun" {
+				s.wantEffects(1)
+				s.imports(operator.Imported{Known: 1}, doneBefore("e1")...)
+				return
+			}
+			s.exec(`delete from idem_workers where id = 1`) // that worker is dead
+			s.imports(operator.Imported{Completed: 1}, doneBefore("e1")...)
+			s.drain()
+			s.wantEffects(0)
+		})
+	}
+}
+
+func TestImportedEventsAreFoundByTheirEntity(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.imports(operator.Imported{Stored: 2}, operator.OldEvent{ID: "e1", Type: "paid", Key: "o1", Done: true},
+		operator.OldEvent{ID: "e2", Type: "not \xff text", Key: strings.Repeat("k", 256), Done: true})
+	for key, want := range map[string]string{"o1": "e1 paid done", idem.BodyID([]byte(strings.Repeat("k", 256))): "e2  done"} {
+		found, err := operator.New(s.processor, "").OfKey(t.Context(), []string{""}, key, 10)
+		if err != nil || len(found) != 1 || found[0].ID+" "+found[0].Type+" "+string(found[0].State) != want {
+			t.Errorf("of %s there is %v, %v, want %s", key, found, err, want)
+		}
+	}
+}
+
+func TestTheTrailSaysWhatAnImportHasMadeDone(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.wantAnswer(newBody, http.StatusOK) // unhandled
+	unhandled := identify([]byte(newBody)).ID
+	s.imports(operator.Imported{Stored: 1, Completed: 1}, doneBefore("e9", unhandled)...)
+	o := operator.New(s.processor, "")
+	actions, err := o.ActionsOn(t.Context(), "", unhandled, 10)
+	if err != nil || len(actions) != 1 || actions[0].Actor != "ana" || actions[0].Action.Action != "import" || actions[0].Outcome != "imported" ||
+		actions[0].Filter != "into notes without a scope" || actions[0].Reason != "from our own" ||
+		actions[0].Result != "1 stored, 1 that waited are done, 0 known; left alone: 0 being processed, 0 discarded, 0 not done by the other program" {
+		t.Errorf("the trail has %+v, %v", actions, err)
+	}
+}
+
+// imports has the receiver take over what the old program has done.
+func (s *app) imports(want operator.Imported, events ...operator.OldEvent) {
+	s.Helper()
+	got, err := operator.New(s.processor, "ana").Import(s.Context(), "", all(events...), "from our own")
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		s.Fatalf("Import: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// all are events without errors.
+func all(events ...operator.OldEvent) iter.Seq2[operator.OldEvent, error] {
+	return func(yield func(operator.OldEvent, error) bool) {
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// doneBefore are events that the old program has done.
+func doneBefore(ids ...string) (events []operator.OldEvent) {
+	for _, id := range ids {
+		events = append(events, operator.OldEvent{ID: id, Done: true})
+	}
+	return events
+}

@@ -1,0 +1,318 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+// Nobody says that the process is dead, and its handler had an hour.
+func TestOtherProcessesGoOnWithWhatAKilledOneHadClaimed(t *testing.T) {
+	t.Parallel()
+	const events, keys = 20, 10
+	p := openProcesses(t)
+	p.exec(`insert into fatal values ('3')`)
+	first, second := p.startWorker(3), p.startWorker(3)
+	for n := range events {
+		p.storeOne(nth(n, keys))
+	}
+	var killed time.Time
+	for done := 0; done < events; {
+		switch state, of, _ := strings.Cut(p.nextState(), " "); {
+		case state == "done":
+			done++
+		case state == "halfway" && of == first.name:
+			first.kill()
+			killed = time.Now()
+		case state == "halfway":
+			second.kill()
+			killed = time.Now()
+		default:
+			t.Fatalf("%s is %s", of, state)
+		}
+	}
+	t.Logf("others had done all %s after it was killed", time.Since(killed).Round(100*time.Millisecond))
+	p.wantEffects(events)
+	p.wantEachOnceInOrder()
+	p.wantRow("3", "(state, starts, crashes)", "(done,2,1)")
+	p.until(`select count(*) = 2 from idem_workers`) // of the other process, for two sources
+}
+
+// However long it takes, and although its row is free once its session was ended: its
+// workers know of it until it returns.
+func TestEventOfAHandlerThatLostItsSessionIsClaimedByNobodyElse(t *testing.T) {
+	t.Parallel()
+	m := openInboxApp(t, poolOf(t, 10))
+	entered, release := make(chan struct{}), make(chan struct{})
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "slow" {
+			var session int
+			if err := tx.QueryRow(ctx, `select pg_backend_pid()`).Scan(&session); err != nil {
+				return err
+			}
+			m.exec(fmt.Sprintf(`select pg_terminate_backend(%d)`, session))
+			m.until(`select not exists (select from pg_stat_activity where pid = $1)`, session)
+			close(entered)
+			<-release
+			return errors.New("no such order")
+		}
+		return pay(ctx, tx, n)
+	})
+	m.inbox.Backoff = func(int) time.Duration { return time.Hour }
+	m.store(letter("slow", "o1", 0))
+	m.start(m.inbox)
+	<-entered
+	other := m.newInbox(m.pool)
+	m.exec(`update idem_events set claimed_at = now() - interval '1 hour'`)
+	m.store(letter("e2", "o2", 0))
+	for range 3 { // each of which searches all
+		if err := other.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.wantRow("slow", "(state, starts, crashes, attempts)", "(pending,1,0,0)")
+	close(release)
+	m.wantWorked(idem.Done, idem.Retrying)
+	m.wantRow("slow", "(state, starts, crashes, attempts, claimed_by is null)", "(pending,1,0,1,t)")
+}
+
+// Its network is cut, say: it cannot say that it is alive, and its handler is in the middle
+// of a transaction.
+func TestProcessThatOthersThinkDeadDoublesNothing(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]bool{"its session is alive": false, "its session was ended": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := openInboxApp(t, poolOf(t, 10))
+			entered, release := make(chan int, 2), make(chan struct{})
+			first := true
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil || !first {
+					return err
+				}
+				first = false
+				var session int
+				if err := tx.QueryRow(ctx, `select pg_backend_pid()`).Scan(&session); err != nil {
+					return err
+				}
+				entered <- session
+				<-release
+				return nil
+			})
+			m.store(letter("e1", "o1", 0))
+			m.start(m.inbox)
+			session := <-entered
+			if lost {
+				m.exec(fmt.Sprintf(`select pg_terminate_backend(%d)`, session))
+				m.until(`select not exists (select from pg_stat_activity where pid = $1)`, session)
+			}
+			m.exec(`delete from idem_workers`)
+			if err := m.newInbox(m.pool).Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			close(release)
+			if lost {
+				m.wantWorked(idem.Done, idem.Done) // its answer to COMMIT is lost: it finds the event done
+				m.wantRow("e1", "(state, starts, crashes)", "(done,2,1)")
+			} else {
+				m.wantWorked(idem.Done)
+				m.wantRow("e1", "(state, starts, crashes)", "(done,1,0)")
+			}
+			m.wantEffects(1)
+		})
+	}
+}
+
+// The answer to a claim was lost, or its end could not be recorded: no process has died.
+func TestClaimThatItsWorkersDoNotKnowOfIsNoCrash(t *testing.T) {
+	t.Parallel()
+	m := openInboxApp(t, poolOf(t, 6))
+	entered, release := make(chan struct{}), make(chan struct{})
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "first" {
+			close(entered)
+			<-release
+		}
+		return pay(ctx, tx, n)
+	})
+	m.inbox.Workers = 1
+	m.store(letter("first", "o1", 0))
+	m.start(m.inbox)
+	<-entered
+	m.store(letter("lost", "o2", 0))
+	m.exec(`update idem_events set starts = 1, claimed_at = now(), claimed_by = (select id from idem_workers) where event = 'notes//lost'`)
+	close(release)
+	m.wantWorked(idem.Done, idem.Done)
+	m.wantRow("lost", "(state, starts, crashes)", "(done,2,0)")
+}
+
+// Four runners, and two connections.
+func TestWorkersThatWaitForAConnectionHaveNotCrashed(t *testing.T) {
+	t.Parallel()
+	const events, attempts = 100, 10
+	m := openInboxApp(t, poolOf(t, 2))
+	m.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	var together []idem.Event
+	for n := range events {
+		together = append(together, letter(fmt.Sprint(n), fmt.Sprint(n), 0))
+	}
+	m.storeTogether(together...)
+	for range 4 {
+		i := m.newInbox(m.pool)
+		i.Workers, i.MaxAttempts, i.Logger = 4, attempts, nil
+		m.start(i)
+	}
+	for parked := 0; parked <= events; { // and a first one
+		if m.next().Outcome == idem.Parked {
+			parked++
+		}
+	}
+	if got := queryOne[string](m, `select (sum(attempts), max(crashes))::text from idem_events`); got != fmt.Sprintf("(%d,0)", (events+1)*attempts) {
+		t.Errorf("attempts and crashes are %s", got)
+	}
+}
+
+// All of the pool's connections may be in use by handlers.
+func TestSignsAreGivenWhileThePoolIsInUse(t *testing.T) {
+	t.Parallel()
+	m := openInboxApp(t, poolOf(t, 1))
+	looking := openPool(t, m.pool.Config().ConnString(), func(*pgxpool.Config) {})
+	entered, release := make(chan struct{}), make(chan struct{})
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		close(entered)
+		<-release
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("e1", "o1", 0))
+	m.start(m.inbox)
+	<-entered
+	own := m.pool
+	m.pool = looking
+	m.until(`select seen_at > claimed_at + interval '1 second' from idem_workers, idem_events`)
+	claim, err := store.FindClaim(t.Context(), looking, "notes//e1")
+	if err != nil || !claim.Alive || claim.Host == "" || claim.PID == 0 || claim.At.IsZero() {
+		t.Errorf("its claim is %+v, %v", claim, err)
+	}
+	if living, err := store.LivingWorkers(t.Context(), looking, "notes"); err != nil || len(living) != 1 || living[0].PID != claim.PID {
+		t.Errorf("alive are %+v, %v", living, err)
+	}
+	m.pool = own
+	close(release)
+	m.wantWorked(idem.Done)
+}
+
+// Between the begin of its transaction and the commit, another process holds the next
+// event back. A transaction that is stricter than Postgres's default does not see that.
+func TestNextEventGoesOnWhateverTheIsolationOfTheHandler(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+				c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
+			}))
+			m.inbox.Workers = 1
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if n.ID == "e1" {
+					m.exec(`update idem_payloads set due_at = null where event = 'notes//e2'`)
+				}
+				return pay(ctx, tx, n)
+			})
+			m.store(letter("e1", "o1", 1), letter("e2", "o1", 2))
+			m.start(m.inbox)
+			m.wantWorked(idem.Done)
+			m.until(`select state = 'done' or due_at is not null from idem_events left join idem_payloads using (event) where event = 'notes//e2'`)
+			m.wantWorked(idem.Done)
+			m.wantEffects(2)
+		})
+	}
+}
+
+func TestRequeueIsRefusedWhereNoWorkersAreAlive(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	broken := true
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if broken {
+			return idem.NoRetry(errors.New("no such order"))
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("e1", "o1", 0))
+	m.drain(1)
+	broken = false
+	requeue := func(without bool) (int64, error) {
+		o := operator.New(m.inbox, "ana")
+		o.RequeueWithoutWorkers = without
+		return o.Requeue(t.Context(), idem.Filter{}, "order 2 is there now")
+	}
+	for _, left := range []string{"", "now() - interval '1 minute'", "now() + interval '1 hour'"} {
+		if left != "" { // what died while no others were there, and before the clock was put back
+			m.exec(`insert into idem_workers values (1, 'notes', 'shop-1', 7, now(), ` + left + `) on conflict (id) do update set seen_at = excluded.seen_at`)
+		}
+		if n, err := requeue(false); n != 0 || !errors.Is(err, operator.ErrNoWorkers) {
+			t.Errorf("with a sign of %q Requeue = %d, %v, want it refused", left, n, err)
+		}
+	}
+	m.wantState("e1", idem.StateParked)
+	if n := queryOne[int](m, `select count(*) from idem_audit`); n != 0 {
+		t.Errorf("%d actions are recorded, want none", n)
+	}
+	if n, err := requeue(true); n != 1 || err != nil {
+		t.Errorf("without workers Requeue = %d, %v", n, err)
+	}
+	m.drain(1)
+	m.exec(`update idem_events set state = 'parked'`)
+	m.start(m.inbox)
+	m.until(`select exists (select from idem_workers where id <> 1)`)
+	if _, err := requeue(false); err != nil {
+		t.Errorf("with workers Requeue = %v", err)
+	}
+}
+
+// What was acknowledged before waits until the clock is that late again.
+func TestClockThatWasPutBackMakesHealthRed(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.store(letter("e1", "o1", 0), letter("e2", "o1", 0))
+	ahead := func(by, due string) {
+		m.exec(fmt.Sprintf(`update idem_payloads set received_at = now() + interval '%s', due_at = now() + interval '%s' where source = 'notes'`, by, due))
+	}
+	ahead("-1 minute", "1 hour")
+	m.wantHealth("it is tried again in an hour", m.newHealth(m.inbox), "", "")
+	ahead("50 seconds", "50 seconds")
+	m.wantHealth("a little", m.newHealth(m.inbox), "", "")
+	ahead("59 minutes", "59 minutes")
+	m.wantHealth("an hour", m.newHealth(m.inbox), "clock", "by the database's clock, an event arrived 59m0s in the future: the clock was put back")
+}
+
+// Postgres asks to run the transaction again more often than an attempt does: what was met
+// is to blame, and not the event.
+func TestSerializationFailuresAreNoFailuresOfTheEvent(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.Backoff = func(int) time.Duration { return time.Hour }
+	runs := 0
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if runs++; runs <= 10 {
+			_, err := tx.Exec(ctx, `do $$ begin raise exception 'again' using errcode = '40001'; end $$`)
+			return err
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("e1", "o1", 1))
+	m.start(m.inbox)
+	m.wantWorked(idem.Retrying, idem.Retrying, idem.Done)
+	m.wantRow("e1", "(state, attempts, crashes)", "(done,0,0)")
+}

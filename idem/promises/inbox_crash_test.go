@@ -1,0 +1,445 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/pgproxy"
+)
+
+// Four processes work on 40 keys. In the middle of each of six handlers its
+// process is killed, with what else it has taken, and another one is started.
+func TestWorkersThatAreKilledNeitherLoseNorDouble(t *testing.T) {
+	t.Parallel()
+	const events, keys, fatal = 400, 40, 6
+	p := openProcesses(t)
+	p.exec(fmt.Sprintf(`insert into fatal select 60 * n - 1 from generate_series(1, %d) n`, fatal))
+	for _, n := range rand.New(rand.NewPCG(1, 2)).Perm(events / 2) { // the provider's time decides, not arrival
+		p.storeOne(nth(n, keys))
+	}
+	workers := make(map[string]*workerProcess)
+	start := func() {
+		w := p.startWorker(fatal + 1) // an event may be unlucky with each of them
+		workers[w.name] = w
+	}
+	for range 4 {
+		start()
+	}
+	stored := make(chan struct{})
+	go func() {
+		defer close(stored)
+		for n := events / 2; n < events; n++ {
+			p.storeOne(nth(n, keys))
+		}
+	}()
+	for done, killed := 0, 0; done < events || killed < fatal; {
+		switch state, of, _ := strings.Cut(p.nextState(), " "); state {
+		case "done":
+			done++
+		case "halfway":
+			killed++
+			if w := workers[of]; w != nil { // not halfway with two of them
+				delete(workers, of)
+				w.kill()
+				p.release(<-w.died)
+				start()
+			}
+		default:
+			t.Fatalf("%s is %s", of, state)
+		}
+	}
+	<-stored
+	p.wantEffects(events)
+	p.wantEachOnceInOrder()
+	if left := queryOne[int](p.app, `select count(*) from idem_events where state <> 'done'`); left != 0 {
+		t.Errorf("%d events are not done", left)
+	}
+	if n := queryOne[int](p.app, `select count(*) from idem_events where crashes > 0`); n < fatal {
+		t.Errorf("crashes are counted against %d events, want %d at least", n, fatal)
+	}
+}
+
+// One event ends each process that works on it. Those of another provider, in the
+// same processes, are bystanders, too.
+func TestEventThatKillsItsWorkersIsParkedAndNoOther(t *testing.T) {
+	t.Parallel()
+	const events, keys = 60, 12
+	p := openProcesses(t)
+	poison := idem.Event{ID: "poison", Type: "paid", Key: "crash-005", Payload: []byte(`{"id":"poison","order":"crash-005"}`)}
+	poison.OccurredAt = nth(0, keys).OccurredAt // before the others of its key
+	others := idem.NewInbox(p.pool, &otherNotes{})
+	for n := range events {
+		if n == events/2 {
+			p.storeOne(poison)
+		}
+		p.storeOne(nth(n, keys))
+		e := nth(events+n, keys)
+		e.Key, e.Payload = "other-"+e.Key, fmt.Appendf(nil, `{"id":%q,"order":"other-%s"}`, e.ID, e.Key)
+		if o, err := others.Accept(t.Context(), e); o != idem.Pending {
+			t.Fatal(o, err)
+		}
+	}
+	died := make(chan *workerProcess, 10)
+	deaths := 0
+	begin := func() {
+		w := p.startWorker(3)
+		go func() { died <- <-w.died }()
+	}
+	for range 3 {
+		begin()
+	}
+	// Of the poison's key, no event is done while that is not.
+	for done, parked := 0, false; !parked || done < events+events-events/keys; {
+		select {
+		case w := <-died:
+			deaths++
+			p.release(w)
+			begin()
+		case state := <-p.states:
+			switch {
+			case state == "parked notes//poison":
+				parked = true
+			case strings.HasPrefix(state, "done "):
+				done++
+			default:
+				t.Fatalf("an event is %s", state)
+			}
+		case <-time.After(patience):
+			t.Fatal("the workers do nothing")
+		}
+	}
+	if deaths != 3 {
+		t.Errorf("%d processes died, want 3", deaths)
+	}
+	const why = "3 processes died while they processed it, or were cut off from Postgres: fix the handler, then replay it"
+	if got := queryOne[string](p.app, `select crashes || ' ' || last_error from idem_events where state = 'parked'`); got != "3 "+why {
+		t.Errorf("it is parked because of %q, want %q", got, why)
+	}
+	// Twice, because it is tried beside others once more; from then on it is alone.
+	if n := queryOne[int](p.app, `select max(crashes) from idem_events where event not like '%poison'`); n > 2 {
+		t.Errorf("%d crashes are counted against an event that was processed together with the poison, want 2 at most", n)
+	}
+
+	p.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) }) // which does not exit
+	if replayed, err := p.processor.Replay(t.Context(), idem.Filter{}); replayed.Done != 1 || err != nil {
+		t.Errorf("Replay = %+v, %v, want one done", replayed, err)
+	}
+	for range 1 + events/keys { // the poison, and those that waited behind it
+		if state := p.nextState(); !strings.HasPrefix(state, "done ") {
+			t.Errorf("an event is %s", state)
+		}
+	}
+	p.wantEffects(events + events + 1)
+	p.wantEachOnceInOrder()
+}
+
+// Not in parallel, like others below: the isolation is the whole process's, and
+// would hold up tests that are none of its business.
+func TestEventThatKilledTwoProcessesRunsAloneInItsProcess(t *testing.T) {
+	m := openInboxApp(t, poolOf(t, 10))
+	other := &otherNotes{}
+	var running atomic.Int32
+	entered, release := make(chan string, 10), make(chan struct{})
+	handle := func(ctx context.Context, tx pgx.Tx, n *note) error {
+		running.Add(1)
+		defer running.Add(-1)
+		entered <- n.ID
+		<-release
+		return pay(ctx, tx, n)
+	}
+	idem.Handle(&other.Routes, "paid", handle)
+	bystander := idem.NewInbox(m.pool, other)
+	bystander.Workers, bystander.Poll, bystander.Logger, bystander.Observe = 2, m.inbox.Poll, nil, m.observe
+	storeBystander := func(id string) {
+		e := letter(id, id, 0)
+		e.Source = "others"
+		if o, err := bystander.Accept(t.Context(), e); o != idem.Pending {
+			t.Errorf("Accept = %s, %v", o, err)
+		}
+	}
+	m.inbox.Workers = 4
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID != "crashed" {
+			return handle(ctx, tx, n)
+		}
+		m.store(letter("late", "late", 0)) // wakes the workers
+		storeBystander("later")
+		for range 50 {
+			if n := running.Load(); n != 0 || !queryOne[bool](m, `select true`) {
+				t.Errorf("%d other events are processed at the same time", n)
+			}
+		}
+		return pay(ctx, tx, n)
+	})
+	for _, id := range []string{"a", "b", "crashed", "t", "u"} { // in the order that workers find them
+		m.store(letter(id, id, 0))
+	}
+	storeBystander("x")
+	storeBystander("y")
+	m.dieWith("crashed", 2)
+	m.start(bystander)
+	<-entered
+	<-entered
+	m.start(m.inbox)
+	for range 3 { // of four, as crashed is one of the first four
+		if id := <-entered; id > "t" {
+			t.Errorf("%s was claimed, and there is one that must run alone", id)
+		}
+	}
+	m.wantRow("crashed", `(state, crashes, claimed_by >= 0)`, `(pending,2,t)`)
+	close(release)
+	for range 9 {
+		m.wantWorked(idem.Done)
+	}
+	m.wantRow("crashed", `(state, attempts, crashes)`, `(done,0,2)`)
+	for _, id := range []string{"a", "t", "x", "late", "later"} {
+		m.wantRow(id, `(state, attempts, crashes)`, `(done,0,0)`)
+	}
+	m.wantEffects(9)
+}
+
+// Not in parallel, see above. Two Runs of a process look for events at the same time.
+// Were each given one that must run alone, both would wait for the other.
+func TestEventsThatKilledTwoProcessesRunOneAfterTheOther(t *testing.T) {
+	m := openInboxApp(t, poolOf(t, 10))
+	m.on(pay)
+	for _, id := range []string{"e1", "e2"} {
+		m.store(letter(id, id, 0))
+		m.dieWith(id, 2)
+	}
+	release := m.hold()
+	m.start(m.inbox)
+	m.start(m.newInbox(m.pool))
+	m.until(`select count(*) >= 2 from pg_locks where relation = 'idem_payloads'::regclass and not granted`)
+	release()
+	m.wantWorked(idem.Done, idem.Done)
+	for _, id := range []string{"e1", "e2"} {
+		m.wantRow(id, `(state, starts)`, `(done,3)`) // the third claim is the first that was not left
+	}
+}
+
+// Not in parallel, see above.
+func TestEventThatKilledManyProcessesIsParkedUntried(t *testing.T) {
+	m := newInboxApp(t)
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "deadly" {
+			t.Error("it runs once more")
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("deadly", "o1", 1), letter("after", "o1", 2), letter("crashed", "o2", 1), letter("bystander", "o3", 1))
+	m.dieWith("deadly", 3)
+	m.dieWith("crashed", 2)
+	m.dieWith("bystander", 1)
+	m.drain()
+	m.wantRow("deadly", `(state, crashes, claimed_by, last_error like '%3 processes died%')`, `(parked,3,,t)`)
+	m.wantPayload("deadly", string(letter("deadly", "o1", 1).Payload))
+	m.wantRow("crashed", `(state, crashes)`, `(done,2)`)
+	m.wantRow("bystander", `(state, crashes)`, `(done,1)`)
+	m.wantState("after", idem.StatePending) // its key is held
+}
+
+// A process was killed, and leaves twelve claims. What comes next is processed at
+// once, and as many at a time as ever.
+func TestEventsOfADeadProcessHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	const workers, crashed = 4, 12
+	m := openInboxApp(t, poolOf(t, workers+2))
+	m.inbox.Workers = workers
+	var mu sync.Mutex
+	met, all := 0, make(chan struct{})
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		mu.Lock()
+		meeting := all
+		if met++; met == workers { // they go on together
+			met, all = 0, make(chan struct{})
+			close(meeting)
+		}
+		mu.Unlock()
+		<-meeting
+		return pay(ctx, tx, n)
+	})
+	for n := range crashed {
+		id := fmt.Sprint("crashed", n)
+		m.store(letter(id, id, 0))
+		m.dieWith(id, 1)
+	}
+	for n := range workers {
+		m.store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
+	}
+	m.start(m.inbox)
+	for range crashed + workers {
+		m.wantWorked(idem.Done)
+	}
+	m.wantEffects(crashed + workers)
+}
+
+// Its handler would not have the time that it needs, and others wait meanwhile.
+func TestEventThatCannotRunAloneForLongIsPutOff(t *testing.T) {
+	m := openInboxApp(t, poolOf(t, 10))
+	entered, release := make(chan struct{}), make(chan struct{})
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "long" {
+			close(entered)
+			<-release
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("long", "o1", 0))
+	m.inbox.Workers = 1
+	m.start(m.inbox)
+	<-entered
+	m.store(letter("crashed", "o2", 0))
+	m.dieWith("crashed", 2)
+	hasty := m.newInbox(m.pool)
+	hasty.Timeout = 3 * time.Second
+	m.start(hasty)
+	m.until(`select starts = 3 and claimed_by is null and due_at > now() from idem_events join idem_payloads p using (event) where event = 'notes//crashed'`)
+	m.store(letter("other", "o3", 0)) // which need not wait for it
+	m.wantWorked(idem.Done)
+	m.wantState("other", idem.StateDone)
+	close(release)
+	m.wantWorked(idem.Done)
+}
+
+// A payload that is fixed is tried like a new one.
+func TestRequeueForgetsCrashes(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.on(pay)
+	m.store(letter("e1", "o1", 1))
+	m.dieWith("e1", 3)
+	m.drain()
+	m.wantWorked(idem.Parked)
+	if n, err := m.inbox.Requeue(t.Context(), idem.Filter{}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	m.drain()
+	m.wantWorked(idem.Done)
+	m.wantRow("e1", `(state, crashes)`, `(done,0)`)
+}
+
+func TestCrashedEventThatFailsIsAnEventThatFailed(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	runs := 0
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if runs++; runs < 3 {
+			return errors.New("no such order")
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("e1", "o1", 1))
+	m.dieWith("e1", 1)
+	m.drain()
+	m.wantWorked(idem.Retrying, idem.Retrying, idem.Done)
+	m.wantRow("e1", `(state, attempts, crashes)`, `(done,2,0)`)
+}
+
+func TestClaimOfALivingWorkerIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.on(pay)
+	m.store(letter("a1", "a", 1), letter("a2", "a", 2), letter("b1", "b", 1))
+	m.claimElsewhere("a1")
+	m.drain()
+	m.wantWorked(idem.Done)
+	m.wantState("b1", idem.StateDone)
+	m.wantRow("a1", `(state, claimed_by is null, crashes)`, `(pending,f,0)`)
+	m.wantState("a2", idem.StatePending)
+}
+
+// The process is not to blame. Whether the event is nobody knows: that is an attempt.
+func TestConnectionLostUnderAWorkerIsNoCrash(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"by the network": func(_ context.Context, tx pgx.Tx) error { return tx.Conn().PgConn().Conn().Close() },
+		"Postgres ends": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `select pg_terminate_backend(pg_backend_pid())`)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newInboxApp(t)
+			runs := 0
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if runs++; runs == 1 {
+					if err := lose(ctx, tx); err != nil {
+						return err
+					}
+				}
+				return pay(ctx, tx, n)
+			})
+			m.store(letter("e1", "o1", 1))
+			m.start(m.inbox)
+			m.wantWorked(idem.Retrying, idem.Done)
+			m.wantEffects(1)
+			m.wantRow("e1", `(state, attempts, crashes)`, `(done,1,0)`)
+		})
+	}
+}
+
+// The connection is cut at each message of a worker's COMMIT, and of what
+// travels with it.
+func TestConnectionCutAtAWorkersCommitNeitherLosesNorDoubles(t *testing.T) {
+	t.Parallel()
+	proxy := new(pgproxy.Proxy)
+	m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.MaxConns = 6 }))
+	worker := m.newInbox(openPool(t, m.pool.Config().ConnString(), proxy.Through))
+	worker.Workers, worker.PollOnly = 1, true
+	fault, ran := pgproxy.Fault{}, false
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		err := pay(ctx, tx, n)
+		if !ran {
+			ran = true
+			proxy.Arm(fault) // COMMIT is next
+		}
+		return err
+	})
+	m.start(worker)
+	events := 0
+	for _, point := range []pgproxy.Point{pgproxy.BeforeSent, pgproxy.BeforeAnswer} {
+		for step := 1; step <= 10; step++ { // more than there are
+			id := fmt.Sprint("e", events)
+			fault, ran = pgproxy.Fault{Step: step, Point: point}, false
+			m.store(letter(id, id, 1))
+			o := m.next()
+			for ; o.Outcome == idem.Retrying; o = m.next() {
+			}
+			if o.Outcome != idem.Done {
+				t.Fatalf("cut %s, message %d: %s, %v", point, step, o.Outcome, o.Err)
+			}
+			if _, fired := proxy.Disarm(); !fired && step == 1 {
+				t.Error("the connection was not cut")
+			}
+			m.wantRow(id, `(state, attempts <= 1, crashes)`, `(done,t,0)`)
+			events++
+		}
+	}
+	m.wantEffects(events)
+}
+
+// otherNotes is another provider.
+type otherNotes struct{ notes }
+
+func (*otherNotes) Name() string { return "others" }
+
+// dieWith leaves an event as a worker does whose process dies for the nth time:
+// claimed by workers that are not there.
+func (s *app) dieWith(id string, n int) {
+	s.exec(fmt.Sprintf(`update idem_events set starts = %[2]d, crashes = %[2]d - 1, claimed_at = now(), claimed_by = -1
+		where event like '%%/%[1]s'`, id, n))
+}

@@ -1,0 +1,292 @@
+package promises_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+// Rows move after they were claimed: no payload is lost, and nothing waits for
+// what is not there.
+func TestNoPayloadIsLostWhenItsRowMoves(t *testing.T) {
+	t.Parallel()
+	for name, happens := range map[string]func(m *app){
+		"VACUUM FULL of the payloads": func(m *app) { m.exec(`vacuum full idem_payloads`) },
+		"VACUUM FULL of the events":   func(m *app) { m.exec(`vacuum full idem_events`) },
+		"Requeue of what is pending": func(m *app) {
+			if _, err := m.inbox.Requeue(context.Background(), idem.Filter{States: []idem.State{idem.StatePending}}); err != nil {
+				m.Error(err)
+			}
+		},
+		"the rows are updated": func(m *app) {
+			m.exec(`update idem_events set type = type where event in (select event from idem_events where state = 'pending' for update skip locked)`)
+			m.exec(`update idem_payloads set source = source where event in (select event from idem_payloads for update skip locked)`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const events = 40
+			m := openInboxApp(t, poolOf(t, 8))
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if n.ID == "parks" {
+					return idem.NoRetry(errors.New("no such order"))
+				}
+				return pay(ctx, tx, n)
+			})
+			for n := range events {
+				m.store(letter(fmt.Sprint(n), fmt.Sprint(n%8), n+1))
+			}
+			m.store(letter("parks", "p", 1), letter("behind", "p", 2))
+			var moves atomic.Int32
+			between := func() { // not without end: two workers could requeue the same event away from each other
+				if moves.Add(1) <= 3*events {
+					happens(m)
+				}
+			}
+			for range 2 { // processes
+				i := idem.NewInbox(m.pool, &meanwhile{m.notes, between})
+				i.Workers, i.PassParked, i.Logger, i.Observe, i.Poll = 3, true, m.logger(), m.observe, 10*time.Millisecond
+				defer m.start(i)()
+			}
+			m.until(`select count(*) = $1 from idem_events where state = 'done'`, events+1)
+			m.wantEffects(events + 1)
+			m.wantState("parks", idem.StateParked)
+			m.wantPayload("parks", string(letter("parks", "p", 1).Payload))
+			if _, err := m.inbox.Prune(t.Context()); err != nil {
+				t.Error(err)
+			}
+			m.wantPayload("parks", string(letter("parks", "p", 1).Payload))
+			if blocked, _, err := operator.New(m.inbox, "").Blocked(t.Context(), 100); len(blocked) > 0 || err != nil {
+				t.Errorf("Blocked = %+v, %v, want none", blocked, err)
+			}
+		})
+	}
+}
+
+func TestBlockedListsEveryEntityThatWaits(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.Backoff = func(int) time.Duration { return time.Hour }
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		switch failure := errors.New("no such order"); n.ID {
+		case "parked1":
+			return idem.NoRetry(failure)
+		case "fails1":
+			return failure
+		case "later1":
+			return idem.RetryAt(time.Now().Add(time.Hour), failure)
+		}
+		return pay(ctx, tx, n)
+	})
+	broken := letter("broken1", "broken", 1)
+	broken.Payload = []byte(`{"id":7}`)
+	m.store(broken)
+	for _, key := range []string{"parked", "fails", "later", "gone", "fine"} {
+		m.store(letter(key+"1", key, 1))
+	}
+	m.exec(`delete from idem_events where event like '%gone1'`)
+	for _, key := range []string{"broken", "parked", "fails", "later", "gone", "fine"} {
+		m.store(letter(key+"2", key, 2), letter(key+"3", key, 3))
+	}
+	m.store(letter("alone1", "alone", 1))
+	m.drain()
+	got, _, err := operator.New(m.inbox, "").Blocked(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const failure = "no such order"
+	want := []operator.Blocked{
+		{Key: "broken", ID: "broken1", Type: "paid", State: idem.StateParked, Waiting: 2},
+		{Key: "parked", ID: "parked1", Type: "paid", State: idem.StateParked, LastError: failure, Waiting: 2},
+		{Key: "fails", ID: "fails1", Type: "paid", State: idem.StatePending, LastError: failure, Waiting: 2},
+		{Key: "later", ID: "later1", Type: "paid", State: idem.StatePending, LastError: failure, Waiting: 2},
+		{ID: "gone1", Waiting: 2},
+	}
+	if len(got) > 0 && got[0].LastError == "" {
+		t.Error("it is not said why the first event does not decode")
+	}
+	for n, b := range got {
+		if due := !b.DueAt.IsZero(); due != (b.State == idem.StatePending || b.State == "") {
+			t.Errorf("%s is due at %s", b.ID, b.DueAt)
+		}
+		if n == 0 {
+			got[n].LastError = ""
+		}
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(operator.Blocked{}, "Age", "DueAt")); diff != "" {
+		t.Error("Blocked (-want +got):\n" + diff)
+	}
+	stats, err := m.inbox.Stats(t.Context())
+	if stats.BlockedKeys != int64(len(want)) || err != nil {
+		t.Errorf("Stats tells of %d blocked keys, %v, want %d", stats.BlockedKeys, err, len(want))
+	}
+}
+
+// A replay of an event that must wait marks nothing, and rolls back a moment
+// later. What is freed meanwhile sees the event all the same.
+func TestReplayThatMarksNothingHidesNoEvent(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(pay)
+	s.store(letter("a", "o", 1), letter("b", "o", 2))
+	found, err := store.FindClaims(t.Context(), s.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
+	if err != nil || len(found.Claims) != 1 {
+		t.Fatalf("claimed %v, %v", found.Claims, err)
+	}
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := letter("b", "o", 2)
+	var session pgtx.Session
+	b := &pgx.Batch{}
+	store.MarkStored(b, store.Event(e), store.Stored{States: []string{store.Pending}, Wait: true}, &session)
+	if err := tx.SendBatch(t.Context(), b).Close(); err != nil || !session.StartedAt.IsZero() {
+		t.Fatalf("b is marked before its turn: %v, %v", session, err)
+	}
+	if ok, err := store.EndClaim(t.Context(), s.pool, found.Claims[0], store.End{State: store.Unhandled, LeavesLane: true}); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if due := queryOne[bool](s, `select due_at is not null from idem_payloads where event = 'notes//b'`); !due {
+		t.Error("b is held back behind nothing")
+	}
+}
+
+// A parked event that comes again with another key, perhaps of a new version of
+// the application, stays where it is in the order.
+func TestEventThatComesAgainWithAnotherKeyKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	for _, inline := range []bool{false, true} {
+		t.Run(fmt.Sprintf("inline=%t", inline), func(t *testing.T) {
+			t.Parallel()
+			s := newInboxApp(t)
+			fixed := false
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if !fixed && n.ID == "a" {
+					return idem.NoRetry(errors.New("no such order"))
+				}
+				return pay(ctx, tx, n)
+			})
+			s.store(letter("a", "o1", 1), letter("b", "o1", 2))
+			s.drain(1)
+			s.store(letter("d", "o2", 5))
+			fixed = true
+			accept := s.inbox.Accept
+			if inline {
+				accept = s.processor.Accept
+			}
+			if _, err := accept(t.Context(), letter("a", "o2", 1)); err != nil {
+				t.Fatal(err)
+			}
+			s.drain()
+			for _, id := range []string{"a", "b", "d"} {
+				s.wantState(id, idem.StateDone)
+			}
+		})
+	}
+}
+
+// A duplicate of an event in flight waits for nobody, whatever its body is, and
+// so does what is stored with it.
+func TestDuplicateOfAnEventInFlightIsAnsweredWhileItRuns(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	entered, release := make(chan struct{}), make(chan struct{})
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		close(entered)
+		<-release
+		return pay(ctx, tx, n)
+	})
+	s.store(letter("x", "o1", 1))
+	s.start(s.inbox)
+	<-entered
+	other := identify([]byte(`{"id":"x","type":"paid","order":"o1","again":1}`))
+	for why, e := range map[string]idem.Event{"the same body": letter("x", "o1", 1), "another body": other} {
+		if o, err := s.inbox.Accept(t.Context(), e); o != idem.Duplicate || err != nil {
+			t.Errorf("%s: Accept = %s, %v, want duplicate", why, o, err)
+		}
+	}
+	close(release)
+	s.wantWorked(idem.Done)
+	s.wantEffects(1)
+}
+
+// What a transaction at a stricter isolation level did not see, the workers find.
+func TestEventHeldBackBehindNothingGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(pay)
+	s.store(letter("a", "o", 1))
+	s.exec(`update idem_payloads set due_at = null`)
+	s.drain(1)
+	s.wantState("a", idem.StateDone)
+}
+
+// Somebody has locked the row of the event that is to go on, in a statement of
+// their own over all rows, say. It is waited for: nobody else would promote it soon.
+func TestPromotionWaitsForWhoHasLockedTheRow(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.inbox.PassParked = true
+	s.on(refuseBad)
+	s.store(letter("bad1", "o", 1), letter("b", "o", 2))
+	found, err := store.FindClaims(t.Context(), s.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
+	if err != nil || len(found.Claims) != 1 {
+		t.Fatalf("claimed %v, %v", found.Claims, err)
+	}
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from idem_payloads where event = 'notes//b' for update`); err != nil {
+		t.Fatal(err)
+	}
+	settled := make(chan error, 1)
+	go func() {
+		_, err := store.EndClaim(context.Background(), s.pool, found.Claims[0], store.End{State: store.Parked, LeavesLane: true})
+		settled <- err
+	}()
+	s.until(blocked)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-settled; err != nil {
+		t.Fatal(err)
+	}
+	if due := queryOne[bool](s, `select due_at is not null from idem_payloads where event = 'notes//b'`); !due {
+		t.Error("b is held back behind nothing")
+	}
+}
+
+// meanwhile is a source that has something happen between the claim of an event
+// and its mark.
+type meanwhile struct {
+	*notes
+	happens func()
+}
+
+func (m *meanwhile) Route(e idem.Event) (idem.Work, error) {
+	m.happens()
+	return m.notes.Route(e)
+}
+
+// angry is an argument whose encoding is application code.
+type angry struct{}
+
+func (angry) Value() (driver.Value, error) { panic("no value") }

@@ -1,0 +1,583 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+func TestEventsOfAKeyAreWorkedByTheProvidersTime(t *testing.T) {
+	t.Parallel()
+	const keys, each = 8, 15
+	m := openInboxApp(t, poolOf(t, 12))
+	worked := m.inOrder()
+	var events []idem.Event
+	for key := range keys {
+		for at := 1; at <= each; at++ {
+			events = append(events, letter(fmt.Sprintf("%d-%d", key, at), fmt.Sprint(key), at))
+		}
+	}
+	rand.Shuffle(len(events), func(a, b int) { events[a], events[b] = events[b], events[a] })
+	var deliveries sync.WaitGroup
+	for n := range 4 {
+		deliveries.Go(func() {
+			for i := n; i < len(events); i += 4 {
+				m.store(events[i])
+			}
+		})
+	}
+	deliveries.Wait()
+	for range 3 { // three processes
+		m.start(m.newInbox(m.pool))
+	}
+	for range events {
+		m.wantWorked(idem.Done)
+	}
+	for key := range keys {
+		var want []string
+		for at := 1; at <= each; at++ {
+			want = append(want, fmt.Sprintf("%d-%d", key, at))
+		}
+		if diff := cmp.Diff(want, worked(fmt.Sprint(key))); diff != "" {
+			t.Errorf("order of key %d (-want +got):\n%s", key, diff)
+		}
+	}
+}
+
+// The provider's time is the same, or unknown: then they go as they arrived,
+// also when one statement has stored them all.
+func TestEventsOfAKeyAreWorkedInTheOrderOfArrival(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]int{"same time": 7, "no time": 0} {
+		for _, together := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, together=%t", name, together), func(t *testing.T) {
+				t.Parallel()
+				m := newInboxApp(t)
+				worked := m.inOrder()
+				m.countBatches()
+				var events []idem.Event
+				var want []string
+				for n := range 8 {
+					id := fmt.Sprint(9 - n) // not the order of ids
+					want, events = append(want, id), append(events, letter(id, "o1", at))
+				}
+				if together {
+					m.storeTogether(events...)
+					m.wantBatches(1, 8)
+				} else {
+					m.store(events...)
+				}
+				for range 3 {
+					m.start(m.newInbox(m.pool))
+				}
+				for queryOne[bool](m, `select exists (select from idem_payloads)`) {
+					m.wantWorked(idem.Done)
+				}
+				if diff := cmp.Diff(want, worked("o1")); diff != "" {
+					t.Error("order (-want +got):\n" + diff)
+				}
+			})
+		}
+	}
+}
+
+// An event may arrive late: a newer one of its key is in flight already.
+func TestOlderEventThatComesLateWaitsForTheNewerInFlight(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	entered, release := make(chan string, 2), make(chan struct{})
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		entered <- n.ID
+		<-release
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("newer", "o1", 2))
+	m.start(m.inbox)
+	other := m.newInbox(m.pool)
+	m.start(other)
+	if id := <-entered; id != "newer" {
+		t.Fatal(id)
+	}
+	m.store(letter("older", "o1", 1))
+	// A worker claims it, finds newer in flight, and releases it.
+	m.until(`select starts > 0 and claimed_by is null from idem_events where event like '%older'`)
+	select {
+	case id := <-entered:
+		t.Errorf("%s is processed together with newer", id)
+	default:
+	}
+	m.wantRow("older", `(state, attempts, crashes)`, `(pending,0,0)`)
+	close(release)
+	m.wantWorked(idem.Done, idem.Done)
+	m.wantEffects(2)
+}
+
+// An event that failed holds its key, and comes again.
+func TestFailedEventThatComesAgainHasItsPlaceStill(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	var tried []string
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if tried = append(tried, n.ID); len(tried) == 1 {
+			return idem.NoRetry(errors.New("no such order"))
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("e1", "o1", 0))
+	m.store(letter("e2", "o1", 0))
+	m.start(m.inbox)
+	m.wantWorked(idem.Parked)
+	m.store(letter("e1", "o1", 0))
+	m.wantWorked(idem.Done, idem.Done)
+	if diff := cmp.Diff([]string{"e1", "e1", "e2"}, tried); diff != "" {
+		t.Error("tried (-want +got):\n" + diff)
+	}
+}
+
+func TestDifferentKeysAreWorkedAtOnce(t *testing.T) {
+	t.Parallel()
+	const workers = 5
+	m := openInboxApp(t, poolOf(t, workers+2))
+	m.inbox.Workers = workers
+	var all sync.WaitGroup // they meet in their handlers
+	all.Add(workers)
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		all.Done()
+		all.Wait()
+		return pay(ctx, tx, n)
+	})
+	for n := range workers {
+		m.store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
+	}
+	m.start(m.inbox)
+	for range workers {
+		m.wantWorked(idem.Done)
+	}
+}
+
+// Events without a key wait for nobody.
+func TestEventsWithoutAKeyAreWorkedAtOnce(t *testing.T) {
+	t.Parallel()
+	m := openInboxApp(t, poolOf(t, 4))
+	m.inbox.Workers = 2
+	var both sync.WaitGroup
+	both.Add(2)
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		both.Done()
+		both.Wait()
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("e1", "", 1), letter("e2", "", 2))
+	m.start(m.inbox)
+	m.wantWorked(idem.Done, idem.Done)
+}
+
+// Two applications may use one database, each in its schema.
+func TestApplicationsOfOneDatabaseDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	busy, idle := newInboxApp(t), newInboxApp(t)
+	entered, release := make(chan struct{}), make(chan struct{})
+	busy.on(func(context.Context, pgx.Tx, *note) error { close(entered); <-release; return nil })
+	idle.on(pay)
+	busy.store(letter("e1", "shared", 1))
+	busy.start(busy.inbox)
+	t.Cleanup(func() { close(release) }) // before it is stopped
+	<-entered
+	idle.store(letter("e1", "shared", 1))
+	idle.start(idle.inbox)
+	idle.wantWorked(idem.Done)
+}
+
+// It is parked at its place, and nothing of its entity overtakes it.
+func TestEventThatDoesNotDecodeKeepsItsKeyAndItsPlace(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.on(pay)
+	broken := letter("e1", "o1", 1)
+	broken.Payload = []byte(`{"id":7,"type":"paid","order":"o1"}`)
+	m.store(letter("e2", "o1", 2), broken, letter("other", "o2", 1))
+	m.drain()
+	m.wantState("e1", idem.StateParked)
+	m.wantState("e2", idem.StatePending)
+	m.wantState("other", idem.StateDone)
+	if n, err := m.inbox.Discard(t.Context(), idem.Filter{Keys: []string{"o1"}}, "booked by hand"); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	m.drain()
+	m.wantState("e2", idem.StateDone)
+}
+
+func TestEventThatFailsHoldsItsKeyAndNoOther(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.Backoff = func(int) time.Duration { return time.Hour }
+	var fixed atomic.Bool
+	m.exec(`alter table effects add n serial`)
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "a1" && !fixed.Load() {
+			return errors.New("no such order")
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("a1", "a", 1), letter("a2", "a", 2))
+	m.start(m.inbox)
+	m.wantWorked(idem.Retrying)
+	m.store(letter("b1", "b", 3), letter("b2", "b", 4)) // workers that find these have passed a's
+	m.wantWorked(idem.Done, idem.Done)
+	m.wantRow("a2", `(state, attempts, claimed_by)`, `(pending,0,)`)
+	fixed.Store(true)
+	m.exec(`update idem_payloads set due_at = now() where due_at > now()`)
+	m.wantWorked(idem.Done, idem.Done)
+	got := queryOne[[]string](m, `select array_agg(event order by n) from effects`)
+	if diff := cmp.Diff([]string{"b1", "b2", "a1", "a2"}, got); diff != "" {
+		t.Error("order (-want +got):\n" + diff)
+	}
+}
+
+func TestThousandKeysOfWhichSomeAreBlockedStarveNobody(t *testing.T) {
+	t.Parallel()
+	const keys, blocked = 1000, 100
+	m := newInboxApp(t)
+	m.inbox.Workers = 4
+	m.on(pay)
+	var deliveries sync.WaitGroup
+	for n := range 50 {
+		deliveries.Go(func() {
+			for key := n; key < keys; key += 50 {
+				m.store(letter(fmt.Sprintf("%d-1", key), fmt.Sprint(key), 1), letter(fmt.Sprintf("%d-2", key), fmt.Sprint(key), 2))
+			}
+		})
+	}
+	deliveries.Wait()
+	// Half of the blocked keys wait for a retry, half for somebody to act.
+	m.exec(`update idem_payloads set due_at = now() + interval '1 hour'
+		where event in (select event from idem_events where key in (select n::text from generate_series(0, 499, 10) n) and event like '%-1')`)
+	m.exec(`with parked as (update idem_events set state = 'parked'
+			where key in (select n::text from generate_series(500, 999, 10) n) and event like '%-1' returning event)
+		update idem_payloads set due_at = null where event in (select event from parked)`)
+	m.start(m.inbox)
+	for range 2 * (keys - blocked) {
+		m.wantWorked(idem.Done)
+	}
+	if n := queryOne[int](m, `select count(*) from idem_events where state <> 'done' and key like '%0'`); n != 2*blocked {
+		t.Errorf("%d events of blocked keys are left, want %d", n, 2*blocked)
+	}
+}
+
+func TestParkedEventHoldsItsKeyUntilSomebodyActs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		act  func(ctx context.Context, m *app) error
+		want []string // effects, in order
+	}{
+		"Replay": {func(ctx context.Context, m *app) error {
+			_, err := m.inbox.Replay(ctx, idem.Filter{})
+			return err
+		}, []string{"b1", "a1", "a2"}},
+		"Requeue": {func(ctx context.Context, m *app) error {
+			_, err := m.inbox.Requeue(ctx, idem.Filter{})
+			return err
+		}, []string{"b1", "a1", "a2"}},
+		"Discard": {func(ctx context.Context, m *app) error {
+			_, err := m.inbox.Discard(ctx, idem.Filter{IDs: []string{"a1"}}, "paid in cash")
+			return err
+		}, []string{"b1", "a2"}},
+		"it is delivered again": {func(ctx context.Context, m *app) error {
+			_, err := m.inbox.Accept(ctx, letter("a1", "a", 1))
+			return err
+		}, []string{"b1", "a1", "a2"}},
+		"an inline delivery of it": {func(ctx context.Context, m *app) error {
+			_, err := m.processor.Accept(ctx, letter("a1", "a", 1))
+			return err
+		}, []string{"b1", "a1", "a2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newInboxApp(t)
+			var fixed atomic.Bool
+			m.exec(`alter table effects add n serial`)
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if n.ID == "a1" && !fixed.Load() {
+					return idem.NoRetry(errors.New("no such order"))
+				}
+				return pay(ctx, tx, n)
+			})
+			m.processor = m.newProcessor()
+			m.store(letter("a1", "a", 1), letter("a2", "a", 2))
+			m.start(m.inbox)
+			m.wantWorked(idem.Parked)
+			m.store(letter("b1", "b", 3)) // workers that find it have passed a's
+			m.wantWorked(idem.Done)
+			m.wantRow("a2", `(state, attempts, claimed_by)`, `(pending,0,)`)
+			fixed.Store(true)
+			if err := c.act(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			m.until(`select not exists (select from idem_payloads)`)
+			got := queryOne[[]string](m, `select array_agg(event order by n) from effects`)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error("order (-want +got):\n" + diff)
+			}
+		})
+	}
+}
+
+func TestPassParkedLetsTheKeyGoOn(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.PassParked = true
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "a1" {
+			return idem.NoRetry(errors.New("no such order"))
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("a1", "a", 1), letter("a2", "a", 2))
+	m.start(m.inbox)
+	m.wantWorked(idem.Parked, idem.Done)
+	m.wantState("a1", idem.StateParked)
+	m.wantPayload("a1", string(letter("a1", "a", 1).Payload))
+}
+
+// A waiting event is discarded while the first of its lane commits. Neither of
+// the two transactions sees the other, and yet what is behind both goes on.
+func TestDiscardBehindAnEventThatCommitsHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	m := openInboxApp(t, poolOf(t, 8))
+	m.exec(`create function hold() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(hashtext(current_schema())); return null; end $$;
+		create trigger hold after delete on idem_payloads for each row when (old.event like '%second') execute function hold()`)
+	entered, release := make(chan struct{}), make(chan struct{})
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "first" {
+			close(entered)
+			<-release
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("first", "o1", 1), letter("second", "o1", 2), letter("third", "o1", 3))
+	m.exec(`update idem_payloads set due_at = null where event not like '%first'`) // as workers hold them back
+	m.start(m.inbox)
+	<-entered
+	holder, err := m.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.Exec(t.Context(), `select pg_advisory_xact_lock(hashtext(current_schema()))`); err != nil {
+		t.Fatal(err)
+	}
+	discarded := make(chan error, 1)
+	go func() {
+		_, err := m.inbox.Discard(context.Background(), idem.Filter{IDs: []string{"second"}, States: []idem.State{idem.StatePending}}, "a mistake")
+		discarded <- err
+	}()
+	const waiting = `select count(*) > 0 from pg_stat_activity where application_name = current_setting('application_name')
+		and wait_event_type = 'Lock' and wait_event = $1`
+	m.until(waiting, "advisory") // the Discard
+	close(release)
+	m.until(waiting, "transactionid") // the commit of first, for the Discard
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-discarded; err != nil {
+		t.Fatal(err)
+	}
+	m.wantWorked(idem.Done, idem.Done)
+	m.wantState("third", idem.StateDone)
+}
+
+// An event comes, and is held back, while one before it is being discarded, with
+// many others perhaps. The commit of the first of the lane waits for the discarded
+// one, and promotes nothing.
+func TestEventThatIsHeldBackDuringADiscardGoesOn(t *testing.T) {
+	t.Parallel()
+	m := openInboxApp(t, poolOf(t, 8))
+	m.on(pay)
+	const lock = `pg_advisory_xact_lock(hashtext(current_schema()))`
+	m.exec(`create function hold() returns trigger language plpgsql as $$ begin perform ` + lock + `; return null; end $$;
+		create constraint trigger hold after delete on idem_payloads deferrable initially deferred
+			for each row when (old.event like '%second') execute function hold()`)
+	claim := func() store.Claims {
+		t.Helper()
+		found, err := store.FindClaims(t.Context(), m.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	m.store(letter("first", "o1", 1), letter("second", "o1", 2))
+	first := claim().Claims[0]
+	holder, err := m.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Rollback(context.Background())
+	if _, err := holder.Exec(t.Context(), `select `+lock); err != nil {
+		t.Fatal(err)
+	}
+	discarded := make(chan error, 1)
+	go func() {
+		_, err := m.inbox.Discard(context.Background(), idem.Filter{IDs: []string{"second"}, States: []idem.State{idem.StatePending}}, "a mistake")
+		discarded <- err
+	}()
+	const waiting = `select count(*) > 0 from pg_stat_activity where application_name = current_setting('application_name')
+		and wait_event_type = 'Lock' and wait_event = $1`
+	m.until(waiting, "advisory") // the Discard, at its commit
+	m.store(letter("third", "o1", 3))
+	claim() // holds third back, behind first
+	if ended, err := store.EndClaim(t.Context(), m.pool, first, store.End{State: store.Pending}); !ended || err != nil {
+		t.Fatal(ended, err)
+	}
+	m.start(m.inbox)
+	m.until(waiting, "transactionid") // the commit of first, for the Discard
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-discarded; err != nil {
+		t.Fatal(err)
+	}
+	m.wantWorked(idem.Done)
+	if queryOne[bool](m, `select exists (select from idem_payloads where event like '%third' and due_at is null)`) {
+		t.Fatal("third is held back behind nothing")
+	}
+	m.wantWorked(idem.Done)
+}
+
+// Twenty of sixty deliveries in one statement are of events that another process is
+// storing, and does not finish.
+func TestHeldEventsKeepNoOtherWaiting(t *testing.T) {
+	t.Parallel()
+	for how, want := range map[string]idem.Outcome{"commit": idem.Duplicate, "rollback": idem.Pending} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			m := newInboxApp(t)
+			var held, free []string
+			for n := range 60 {
+				if id := fmt.Sprintf("e%02d", n); n%3 == 0 {
+					held = append(held, id)
+				} else {
+					free = append(free, id)
+				}
+			}
+			end := m.holdRows(held...)
+			release := m.hold()
+			var all, innocent sync.WaitGroup
+			deliver := func(of *sync.WaitGroup, id string, want idem.Outcome) {
+				of.Go(func() {
+					if o, err := m.inbox.Accept(t.Context(), letter(id, id, 0)); o != want || err != nil {
+						t.Errorf("Accept(%s) = %s, %v, want %s", id, o, err, want)
+					}
+				})
+			}
+			deliver(&innocent, "first", idem.Pending)
+			m.untilHeld()
+			for _, id := range free {
+				deliver(&innocent, id, idem.Pending)
+			}
+			for _, id := range held {
+				all.Go(func() {
+					o, _ := m.inbox.Accept(t.Context(), letter(id, id, 0))
+					for !o.Acknowledged() { // as the provider does after a 503
+						o, _ = m.inbox.Accept(t.Context(), letter(id, id, 0))
+					}
+					if o != want {
+						t.Errorf("Accept(%s) = %s, want %s", id, o, want)
+					}
+				})
+			}
+			m.untilWaiting(60)
+			release()
+			innocent.Wait()
+			if n := queryOne[int](m, `select count(*) from idem_events`); n != len(free)+1 {
+				t.Errorf("%d events are stored while the others are held, want %d", n, len(free)+1)
+			}
+			deliver(&innocent, "later", idem.Pending)
+			innocent.Wait()
+			end(how)
+			all.Wait()
+			if n := queryOne[int](m, `select count(*) from idem_events`); n != 62 {
+				t.Errorf("%d events are stored, want 62", n)
+			}
+		})
+	}
+}
+
+// An event that came behind one in flight is looked at again a moment later, and
+// Drain waits for that.
+func TestDrainProcessesWhatCameBehindAnEventInFlight(t *testing.T) {
+	t.Parallel()
+	s := newApp(t).openInbox()
+	s.inbox.Workers = 2
+	stored := make(chan struct{})
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		switch n.ID {
+		case "a1":
+			if _, err := s.inbox.Accept(ctx, letter("a2", "a", 0)); err != nil {
+				return err
+			}
+			close(stored)
+			const postponed = `select due_at > received_at + interval '100 milliseconds'
+				from idem_payloads where event like '%a2'`
+			if err := s.await(ctx, postponed); err != nil {
+				return err
+			}
+		case "b1":
+			<-stored // so that its worker finds a2
+		}
+		return pay(ctx, tx, n)
+	})
+	s.store(letter("a1", "a", 0), letter("b1", "b", 0))
+	s.drain(3)
+	s.wantEffects(3)
+}
+
+// inOrder registers a handler that notes the order of effects, and returns what
+// reads it: the ids of an order's events.
+func (m *app) inOrder() (effects func(order string) []string) {
+	m.exec(`create table worked (n serial, event text, queue text)`)
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		_, err := tx.Exec(ctx, `insert into worked (event, queue) values ($1, $2)`, n.ID, n.Order)
+		return err
+	})
+	return func(order string) []string {
+		return queryOne[[]string](m, `select coalesce(array_agg(event order by n), '{}') from worked where queue = $1`, order)
+	}
+}
+
+// storeTogether stores events in one statement, in the order given.
+func (m *app) storeTogether(events ...idem.Event) {
+	m.Helper()
+	release := m.hold()
+	var deliveries sync.WaitGroup
+	deliveries.Go(func() { m.store(letter("first", "first", 0)) })
+	m.untilHeld()
+	for n, e := range events {
+		deliveries.Go(func() { m.store(e) })
+		m.untilWaiting(n + 1)
+	}
+	release()
+	deliveries.Wait()
+}
+
+// holdRows begins to store events elsewhere, in a transaction that end ends.
+func (s *app) holdRows(ids ...string) (end func(how string)) {
+	s.Helper()
+	conn := s.session(`begin`)
+	exec := func(sql string, args ...any) {
+		if _, err := conn.Exec(s.Context(), sql, args...); err != nil {
+			s.Fatal(err)
+		}
+	}
+	exec(`insert into idem_events (event, type, key, state) select 'notes//' || id, 'paid', '', 'done' from unnest($1::text[]) id`, ids)
+	return func(how string) { exec(how) }
+}

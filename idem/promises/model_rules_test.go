@@ -1,0 +1,333 @@
+//go:build long
+
+package promises_test
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// model is the promise of the inbox, without a database: a map from an event's
+// id to its state, and what the handlers have done. TestInboxIsItsModel
+// compares the two after every action.
+type model struct {
+	deployment
+
+	clock   int // ticks with every event that is stored: the order of arrival
+	events  map[string]*modelEvent
+	runs    map[string]int      // of handlers, by id
+	effects map[string][]string // ids in order, by lane
+	mishaps map[string][]mishap // in store for the next runs of handlers, by lane
+}
+
+func (m *model) tick() int {
+	m.clock++
+	return m.clock
+}
+
+// store gives a new event its row.
+func (m *model) store(e *modelEvent) {
+	if m.events[e.id] == nil {
+		m.events[e.id] = e
+		e.stored = m.tick()
+	}
+}
+
+// deliver is a delivery to the inbox.
+func (m *model) deliver(e *modelEvent) idem.Outcome {
+	switch {
+	case m.route(e) == "ignored":
+		return idem.Ignored
+	case e.state == idem.StatePending, e.state == idem.StateDone, e.state == idem.StateDiscarded:
+		return idem.Duplicate
+	}
+	m.store(e)
+	e.requeue()
+	return idem.Pending
+}
+
+// deliverInline is a delivery to a processor on the same tables. What is pending
+// is its workers'.
+func (m *model) deliverInline(e *modelEvent) idem.Outcome {
+	switch route := m.route(e); {
+	case route == "ignored":
+		return idem.Ignored
+	case route == "unhandled" && (e.state == "" || e.state == idem.StateRetrying):
+		m.store(e)
+		e.state = idem.StateUnhandled
+		return idem.Unhandled
+	case route == "unhandled", e.state == idem.StatePending, e.state == idem.StateDone, e.state == idem.StateDiscarded:
+		return idem.Duplicate
+	}
+	m.store(e)
+	if m.waits(e) {
+		return m.hold(e)
+	}
+	met := m.run(e)
+	if met == "" {
+		return m.succeed(e)
+	}
+	e.attempts++
+	kept := e.state == idem.StateUnhandled || e.state == idem.StateParked
+	if met != mishapFinal && !kept && e.attempts < modelParkAfter {
+		e.state = idem.StateRetrying
+		return idem.Retrying
+	}
+	return m.park(e)
+}
+
+// hold has an event wait for the first of its lane, as that does.
+func (m *model) hold(e *modelEvent) idem.Outcome {
+	e.state, e.inLane = idem.StateParked, true
+	if modelLane(e.lane()).head(m).state == idem.StatePending {
+		e.state = idem.StatePending
+	}
+	e.held = e.state == idem.StateParked
+	return idem.Outcome(e.state)
+}
+
+// goOn does as a processor does with events that were held, and are no more.
+func (m *model) goOn(total *idem.Replayed) {
+	m.pass()
+	for _, lane := range m.lanes() {
+		for e := lane.head(m); e != nil && e.held; e = lane.head(m) {
+			m.replay(e, total)
+		}
+	}
+}
+
+// pass takes what is parked out of its lane, where parked events are passed.
+func (m *model) pass() {
+	for _, e := range m.events {
+		if m.passParked && e.state == idem.StateParked && !e.held {
+			e.inLane = false
+		}
+	}
+}
+
+// replay does as Replay does with an event that it has found.
+func (m *model) replay(e *modelEvent, total *idem.Replayed) {
+	switch {
+	case m.route(e) != "handled":
+		total.Unhandled++
+		if e.held && !m.waits(e) {
+			e.state, e.inLane, e.held = idem.StateUnhandled, false, false
+		}
+		return
+	case m.waits(e):
+		total.Failed++
+		return
+	case m.run(e) == "":
+		m.succeed(e)
+		total.Done++
+		return
+	}
+	total.Failed++
+	e.attempts++
+	if e.state == idem.StateUnhandled || e.state == idem.StateParked {
+		m.park(e)
+	}
+}
+
+// waits reports whether an earlier event of e's lane is not done.
+func (m *model) waits(e *modelEvent) bool {
+	head := modelLane(e.lane()).head(m)
+	return head != nil && inOrder(head, e) < 0
+}
+
+func (m *model) route(e *modelEvent) string {
+	if e.eventType == "odd" {
+		return m.odd
+	}
+	return "handled"
+}
+
+// run returns the result of the handler's runs for one attempt: what Postgres asks to
+// run again is, up to four times.
+func (m *model) run(e *modelEvent) (met mishap) {
+	for runs := 1; ; runs++ {
+		m.runs[e.id]++
+		met = ""
+		if rest := m.mishaps[e.lane()]; len(rest) > 0 {
+			met, m.mishaps[e.lane()] = rest[0], rest[1:]
+		}
+		if met != mishapAgain || runs == 4 {
+			return met
+		}
+	}
+}
+
+func (m *model) succeed(e *modelEvent) idem.Outcome {
+	m.effects[e.lane()] = append(m.effects[e.lane()], e.id)
+	return e.finish()
+}
+
+// work does as workers do until there is nothing left to do: each lane goes on
+// until it is empty or its first event is parked. It returns what is observed.
+func (m *model) work() (observed []string) {
+	m.pass()
+	for _, lane := range m.lanes() {
+		for e := lane.head(m); e != nil && (e.state == idem.StatePending || e.held); e = lane.head(m) {
+			e.state, e.held = idem.StatePending, false
+			observed = append(observed, e.id+" is "+string(m.workOn(e)))
+		}
+	}
+	return observed
+}
+
+func (m *model) workOn(e *modelEvent) idem.Outcome {
+	if e.claimed {
+		e.claimed = false
+		e.crashes++
+	}
+	if e.crashes >= modelCrashes {
+		return m.park(e)
+	}
+	switch m.route(e) {
+	case "ignored":
+		return e.finish()
+	case "unhandled":
+		e.state, e.inLane = idem.StateUnhandled, false
+		return idem.Unhandled
+	}
+	met := m.run(e)
+	if met != "" {
+		e.crashes = 0 // its handler returned: it kills no process
+	}
+	switch {
+	case met == "":
+		return m.succeed(e)
+	case met == mishapFinal, met != mishapLater && e.attempts+1 >= modelAttempts:
+		e.attempts++
+		return m.park(e)
+	case met != mishapLater:
+		e.attempts++
+	}
+	return idem.Retrying
+}
+
+func (m *model) park(e *modelEvent) idem.Outcome {
+	e.state, e.inLane, e.held = idem.StateParked, !m.passParked, false
+	return idem.Parked
+}
+
+func (m *model) lanes() []modelLane {
+	names := make(map[modelLane]bool)
+	for _, e := range m.events {
+		names[modelLane(e.lane())] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// find lists the events that a filter chooses, in the order of lanes.
+func (m *model) find(f idem.Filter) (found []*modelEvent) {
+	states := f.States
+	if states == nil {
+		states = []idem.State{idem.StateUnhandled, idem.StateParked}
+	}
+	for _, e := range m.events {
+		if slices.Contains(states, e.state) && chosen(f.Keys, e.key) && chosen(f.IDs, e.id) && chosen(f.Types, e.eventType) {
+			found = append(found, e)
+		}
+	}
+	slices.SortFunc(found, inOrder)
+	return found
+}
+
+// deployment holds the settings that may differ from one start of the application to the next.
+type deployment struct {
+	odd        string // what becomes of events of type "odd": handled, unhandled or ignored
+	passParked bool
+}
+
+type modelEvent struct {
+	id, eventType, key string
+	occurred           int // the provider's time: before (-) or after (+) all arrivals; 0 is not said
+
+	state             idem.State // "" until it is stored
+	attempts, crashes int
+	claimed           bool // by a worker that has died
+	inLane            bool // its later ones wait for it
+	held              bool // parked only because it waits
+	stored            int  // when it came
+	aged              bool // arrived longer ago than events are kept
+}
+
+func (e *modelEvent) lane() string { return cmp.Or(e.key, e.id) }
+
+// at decides about the place in the lane.
+func (e *modelEvent) at() int {
+	if e.occurred != 0 {
+		return e.occurred * 1_000_000
+	}
+	return e.stored
+}
+
+// requeue makes an event pending, as if it were new.
+func (e *modelEvent) requeue() {
+	e.state, e.inLane, e.held = idem.StatePending, true, false
+	e.attempts, e.crashes, e.claimed = 0, 0, false
+}
+
+func (e *modelEvent) finish() idem.Outcome {
+	e.state, e.inLane, e.held, e.claimed = idem.StateDone, false, false, false
+	return idem.Done
+}
+
+// mishap is a way in which a run of a handler fails; "" is none.
+type mishap string
+
+const (
+	mishapError     mishap = "an error"
+	mishapPanic     mishap = "a panic"
+	mishapSwallowed mishap = "an SQL error that the handler swallows"
+	mishapFinal     mishap = "never retry this"
+	mishapLater     mishap = "try again at a time"
+	mishapAgain     mishap = "a serialization failure"
+)
+
+// The limits that are met within a few actions.
+const (
+	modelAttempts  = 3
+	modelCrashes   = 3
+	modelParkAfter = 3
+)
+
+// modelLane is a lane's name.
+type modelLane string
+
+// head is the first event of the lane; nil if it is empty.
+func (l modelLane) head(m *model) *modelEvent {
+	if all := l.waiting(m); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+func (l modelLane) waiting(m *model) (all []*modelEvent) {
+	for _, e := range m.events {
+		if e.inLane && e.lane() == string(l) {
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, inOrder)
+	return all
+}
+
+func inOrder(a, b *modelEvent) int {
+	return cmp.Or(cmp.Compare(a.at(), b.at()), cmp.Compare(a.stored, b.stored))
+}
+
+func chosen(among []string, name string) bool { return among == nil || slices.Contains(among, name) }
+
+func newModel() *model {
+	return &model{
+		events:  make(map[string]*modelEvent),
+		runs:    make(map[string]int),
+		effects: make(map[string][]string),
+		mishaps: make(map[string][]mishap),
+	}
+}

@@ -1,0 +1,552 @@
+//go:build long
+
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"github.com/paghooks/paghooks/idem/internal/inside"
+	"github.com/paghooks/paghooks/idem"
+)
+
+// Whatever happens to an inbox, in whichever order, it is as its model says:
+// each event has at most one effect, those of one key have theirs in order, and
+// what was acknowledged is done in the end, or parked where one can see it.
+//
+// To look longer: go test -run TestInboxIsItsModel -rapid.checks=5000. To see a
+// failure again: -rapid.seed, as it says.
+func TestInboxIsItsModel(t *testing.T) {
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
+	if !asked {
+		if err := flag.Set("rapid.checks", "60"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Parallel()
+	s := newModelApp(t)
+	rapid.Check(t, func(t *rapid.T) {
+		m := &machine{modelApp: s, model: newModel()}
+		s.clear()
+		m.Restart(t)
+		t.Repeat(rapid.StateMachineActions(m))
+		m.drain(t)
+	})
+}
+
+func newModelApp(t *testing.T) *modelApp {
+	t.Helper()
+	s := &modelApp{app: newApp(t)}
+	s.exec(`alter table effects add column place bigserial, add column lane text`)
+	return s
+}
+
+// modelApp is the inbox that is compared with its model, on a real database.
+type modelApp struct {
+	*app
+	settled []string // by the workers
+
+	mu      sync.Mutex // also of what is settled
+	runs    map[string]int
+	mishaps map[string][]mishap
+}
+
+// clear is an empty database.
+func (s *modelApp) clear() {
+	s.exec(`truncate idem_events, idem_payloads, idem_archive, effects restart identity`)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs, s.mishaps = make(map[string]int), make(map[string][]mishap)
+}
+
+// start makes an inbox and a processor on the same tables, as a process that
+// starts does.
+func (s *modelApp) start(d deployment) {
+	source := &notes{}
+	idem.Handle(&source.Routes, "paid", s.handle)
+	switch d.odd {
+	case "handled":
+		idem.Handle(&source.Routes, "odd", s.handle)
+	case "ignored":
+		source.Ignore("odd")
+	}
+	s.processor = idem.NewProcessor(s.pool, source)
+	s.processor.Logger = nil
+	s.processor.ParkAfter, s.processor.PassParked = modelParkAfter, d.passParked
+	s.inbox = idem.NewInbox(s.pool, source)
+	s.inbox.Logger = nil
+	s.inbox.Workers, s.inbox.PollOnly = 1, true
+	s.inbox.MaxAttempts, s.inbox.PassParked = modelAttempts, d.passParked
+	s.inbox.Backoff = func(int) time.Duration { return 0 }
+	s.inbox.Observe = func(_ context.Context, o idem.Observation) {
+		if o.Stage == idem.StageAttempt {
+			s.mu.Lock()
+			s.settled = append(s.settled, o.Event.ID+" is "+string(o.Outcome))
+			s.mu.Unlock()
+		}
+	}
+}
+
+// prepare has the next runs of handlers for a lane fail; of none if there is
+// nothing to fail with.
+func (s *modelApp) prepare(lane string, mishaps []mishap) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if mishaps == nil {
+		clear(s.mishaps)
+	}
+	s.mishaps[lane] = append(s.mishaps[lane], mishaps...)
+}
+
+// handle has its effect first, and then fails if it is to.
+func (s *modelApp) handle(ctx context.Context, tx pgx.Tx, n *note) error {
+	lane := n.Order
+	if lane == "" {
+		lane = n.ID
+	}
+	if _, err := tx.Exec(ctx, `insert into effects (event, lane) values ($1, $2)`, n.ID, lane); err != nil {
+		return err
+	}
+	if idem.IsDryRun(ctx) {
+		return nil
+	}
+	failure := errors.New("there is no such order")
+	switch s.next(n.ID, lane) {
+	case mishapError:
+		return failure
+	case mishapPanic:
+		panic(failure)
+	case mishapSwallowed:
+		_, _ = tx.Exec(ctx, `select 1 / 0`)
+	case mishapFinal:
+		return idem.NoRetry(failure)
+	case mishapLater:
+		return idem.RetryAt(time.Now().Add(time.Hour), failure)
+	case mishapAgain:
+		_, err := tx.Exec(ctx, `do $$ begin raise exception 'once more' using errcode = '40001'; end $$`)
+		return err
+	}
+	return nil
+}
+
+func (s *modelApp) next(id, lane string) (met mishap) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs[id]++
+	if rest := s.mishaps[lane]; len(rest) > 0 {
+		met, s.mishaps[lane] = rest[0], rest[1:]
+	}
+	return met
+}
+
+// accept delivers an event; the outcome tells of an error, too.
+func (s *modelApp) accept(to acceptor, e *modelEvent) idem.Outcome {
+	event := idem.Event{
+		ID: e.id, Type: e.eventType, Key: e.key,
+		Payload: fmt.Appendf(nil, `{"id":%q,"type":%q,"order":%q}`, e.id, e.eventType, e.key),
+	}
+	if e.occurred != 0 {
+		event.OccurredAt = time.Date(2050+50*e.occurred, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	outcome, err := to.Accept(s.Context(), event)
+	if stored := outcome.Acknowledged(); stored != (err == nil) {
+		return idem.Outcome(fmt.Sprint(outcome, ": ", err))
+	}
+	return outcome
+}
+
+// work has workers work until nothing is left to do, with time passing between.
+// It returns what was settled, sorted.
+func (s *modelApp) work() []string {
+	s.Helper()
+	s.settled = nil
+	for before := -1; before < len(s.settled); {
+		before = len(s.settled)
+		s.exec(`update idem_payloads set due_at = now() where due_at > now()`)
+		if err := s.inbox.Drain(s.Context()); err != nil {
+			s.Fatal(err)
+		}
+	}
+	slices.Sort(s.settled)
+	return s.settled
+}
+
+// stuck counts the lanes whose first event nobody will find.
+func (s *modelApp) stuck() int {
+	return queryOne[int](s.app, `
+select count(*) from (
+	select distinct on (lane) event, due_at from idem_payloads where lane is not null
+	order by lane, coalesce(occurred_at, received_at), received_at, event) head
+join idem_events using (event) join idem_payloads p using (event) where (state = 'pending' or p.held) and p.due_at is null`)
+}
+
+func (s *modelApp) rows() []row {
+	rows, err := s.pool.Query(s.Context(), `
+select event, state, attempts, crashes, claimed_by is not null, lane is not null, body is not null, coalesce(held, false)
+from idem_events left join idem_payloads using (event) order by event`)
+	if err != nil {
+		s.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	if err != nil {
+		s.Fatal(err)
+	}
+	for i := range all {
+		all[i].ID = strings.TrimPrefix(all[i].ID, "notes//")
+	}
+	return all
+}
+
+func (s *modelApp) effects() map[string][]string {
+	rows, err := s.pool.Query(s.Context(), `select lane, array_agg(event order by place) from effects group by lane`)
+	if err != nil {
+		s.Fatal(err)
+	}
+	all := make(map[string][]string)
+	var lane string
+	var events []string
+	if _, err := pgx.ForEachRow(rows, []any{&lane, &events}, func() error {
+		all[lane] = slices.Clone(events)
+		return nil
+	}); err != nil {
+		s.Fatal(err)
+	}
+	return all
+}
+
+type acceptor interface {
+	Accept(context.Context, idem.Event) (idem.Outcome, error)
+}
+
+// rows are the rows that the tables are to hold.
+func (m *model) rows() []row {
+	all := []row{}
+	for _, id := range slices.Sorted(maps.Keys(m.events)) {
+		e := m.events[id]
+		all = append(all, row{
+			id, e.state, e.attempts, e.crashes, e.claimed, e.inLane,
+			e.state != idem.StateDone && e.state != idem.StateDiscarded, e.held,
+		})
+	}
+	return all
+}
+
+// row is an event as the tables hold it.
+type row struct {
+	ID                       string
+	State                    idem.State
+	Attempts, Crashes        int
+	Claimed, InLane, Payload bool
+	Held                     bool
+}
+
+// machine does things to an inbox, and to its model.
+type machine struct {
+	*modelApp
+	model *model
+	names int
+}
+
+func (m *machine) newEvent(t *rapid.T) *modelEvent {
+	m.names++
+	return &modelEvent{
+		id:        fmt.Sprintf("model-%03d", m.names),
+		eventType: rapid.SampledFrom([]string{"paid", "paid", "paid", "odd"}).Draw(t, "type"),
+		key:       rapid.SampledFrom([]string{"model-a", "model-b", "model-c", ""}).Draw(t, "key"),
+		occurred:  rapid.SampledFrom([]int{-2, -1, 0, 0, 1}).Draw(t, "occurred"),
+	}
+}
+
+// anEvent is one that is stored.
+func (m *machine) anEvent(t *rapid.T) *modelEvent {
+	if len(m.model.events) == 0 {
+		t.Skip("there is none")
+	}
+	return m.model.events[rapid.SampledFrom(slices.Sorted(maps.Keys(m.model.events))).Draw(t, "event")]
+}
+
+func (m *machine) Deliver(t *rapid.T) {
+	for range rapid.IntRange(1, 4).Draw(t, "events") {
+		e := m.newEvent(t)
+		want(t, e.id, m.accept(m.inbox, e), m.model.deliver(e))
+	}
+}
+
+func (m *machine) DeliverConcurrentDuplicates(t *rapid.T) {
+	e := m.newEvent(t)
+	outcomes := make([]idem.Outcome, 5)
+	var deliveries sync.WaitGroup
+	for i := range outcomes {
+		deliveries.Go(func() { outcomes[i] = m.accept(m.inbox, e) })
+	}
+	deliveries.Wait()
+	wanted := []idem.Outcome{m.model.deliver(e)}
+	for range outcomes[1:] {
+		wanted = append(wanted, m.model.deliver(e))
+	}
+	slices.Sort(outcomes)
+	slices.Sort(wanted)
+	want(t, e.id, outcomes, wanted)
+}
+
+func (m *machine) Redeliver(t *rapid.T) {
+	e := m.anEvent(t)
+	want(t, e.id, m.accept(m.inbox, e), m.model.deliver(e))
+}
+
+func (m *machine) DeliverInline(t *rapid.T) {
+	e := m.newEvent(t)
+	want(t, e.id, m.accept(m.processor, e), m.model.deliverInline(e))
+}
+
+func (m *machine) RedeliverInline(t *rapid.T) {
+	e := m.anEvent(t)
+	want(t, e.id, m.accept(m.processor, e), m.model.deliverInline(e))
+	m.GoOn(t)
+}
+
+// GoOn has the processor go on with what is held no more.
+func (m *machine) GoOn(t *rapid.T) {
+	for inside.Of[interface{ GoingOn() bool }](m.processor).GoingOn() {
+		pause()
+	}
+	m.model.goOn(new(idem.Replayed))
+	want(t, "the error of going on", goOn(m.Context(), m.processor), nil)
+}
+
+// Fail has the next runs of handlers for one lane fail.
+func (m *machine) Fail(t *rapid.T) {
+	lane := m.anEvent(t).lane()
+	mishaps := rapid.SliceOfN(rapid.SampledFrom([]mishap{
+		mishapError, mishapError, mishapPanic, mishapSwallowed, mishapFinal, mishapLater, mishapAgain,
+	}), 1, 4).Draw(t, "mishaps")
+	m.model.mishaps[lane] = append(m.model.mishaps[lane], mishaps...)
+	m.prepare(lane, mishaps)
+}
+
+// Step has workers work until there is nothing left to do.
+func (m *machine) Step(t *rapid.T) {
+	wanted := m.model.work()
+	slices.Sort(wanted)
+	want(t, "what the workers did", m.work(), wanted)
+}
+
+// Crash claims the first event of a lane, as a worker does, and dies.
+func (m *machine) Crash(t *rapid.T) {
+	e := modelLane(m.anEvent(t).lane()).head(m.model)
+	if e == nil || e.state != idem.StatePending {
+		t.Skip("no worker would take it")
+	}
+	if e.claimed {
+		e.crashes++
+	}
+	e.claimed = true
+	m.exec(fmt.Sprintf(`update idem_events set starts = starts + 1, crashes = crashes + (claimed_by is not null)::int,
+		claimed_by = -1 where event = 'notes//%s'`, e.id))
+}
+
+// Restart starts the application again, maybe as another version.
+func (m *machine) Restart(t *rapid.T) {
+	m.model.deployment = deployment{
+		odd:        rapid.SampledFrom([]string{"handled", "unhandled", "ignored"}).Draw(t, "odd"),
+		passParked: rapid.Bool().Draw(t, "pass parked"),
+	}
+	m.start(m.model.deployment)
+}
+
+func (m *machine) filter(t *rapid.T) (f idem.Filter) {
+	switch rapid.SampledFrom([]string{"all", "key", "id", "type"}).Draw(t, "filter") {
+	case "key":
+		f.Keys = []string{m.anEvent(t).key}
+	case "id":
+		f.IDs = []string{m.anEvent(t).id, m.anEvent(t).id}
+	case "type":
+		f.Types = []string{m.anEvent(t).eventType}
+	}
+	f.States = rapid.SampledFrom([][]idem.State{
+		nil,
+		{idem.StateParked},
+		{idem.StatePending},
+		{idem.StateRetrying},
+		{idem.StateUnhandled, idem.StateParked, idem.StatePending, idem.StateRetrying},
+	}).Draw(t, "states")
+	return f
+}
+
+func (m *machine) Replay(t *rapid.T) {
+	f := m.filter(t)
+	var wanted idem.Replayed
+	for _, e := range m.model.find(f) {
+		m.model.replay(e, &wanted)
+	}
+	m.model.goOn(&wanted)
+	got, err := m.processor.Replay(m.Context(), f)
+	want(t, "replayed", counted(got), counted(wanted))
+	want(t, "Replay's error", err, nil)
+}
+
+func (m *machine) DryReplay(t *rapid.T) {
+	f := m.filter(t)
+	var wanted idem.Replayed
+	for _, e := range m.model.find(f) {
+		if m.model.route(e) == "handled" {
+			wanted.Done++
+		} else {
+			wanted.Unhandled++
+		}
+	}
+	got, err := m.inbox.DryReplay(m.Context(), f)
+	want(t, "replayed dry", counted(got), counted(wanted))
+	want(t, "DryReplay's error", err, nil)
+}
+
+func (m *machine) Requeue(t *rapid.T) {
+	f := m.filter(t)
+	found := m.model.find(f)
+	for _, e := range found {
+		e.requeue()
+	}
+	n, err := m.inbox.Requeue(m.Context(), f)
+	want(t, "requeued", n, int64(len(found)))
+	want(t, "Requeue's error", err, nil)
+}
+
+func (m *machine) Discard(t *rapid.T) {
+	f := m.filter(t)
+	if f.IDs == nil && f.Keys == nil && f.Types == nil && f.States == nil {
+		t.Skip("it names nothing")
+	}
+	found := m.model.find(f)
+	for _, e := range found {
+		e.state, e.inLane, e.held, e.claimed = idem.StateDiscarded, false, false, false
+	}
+	n, err := m.inbox.Discard(m.Context(), f, "by hand")
+	want(t, "discarded", n, int64(len(found)))
+	want(t, "Discard's error", err, nil)
+}
+
+// Age has an event have arrived 100 days ago.
+func (m *machine) Age(t *rapid.T) {
+	e := m.anEvent(t)
+	e.aged = true
+	m.exec(fmt.Sprintf(`update idem_events set received_at = received_at - interval '100 d' where event = 'notes//%s'`, e.id))
+}
+
+func (m *machine) Prune(t *rapid.T) {
+	old := map[idem.State]bool{idem.StateDone: true, idem.StateUnhandled: true, idem.StateDiscarded: true}
+	m.inbox.Retention.Parked = 0
+	if rapid.Bool().Draw(t, "prune parked ones, too") {
+		m.inbox.Retention.Parked, old[idem.StateParked] = 50*24*time.Hour, true
+	}
+	for _, e := range m.model.events { // by the first of the two runs
+		if e.state == idem.StateRetrying && m.model.route(e) == "ignored" {
+			e.state = idem.StateUnhandled
+		}
+	}
+	var wanted int64
+	maps.DeleteFunc(m.model.events, func(_ string, e *modelEvent) bool {
+		forget := e.aged && old[e.state] && !e.held
+		if forget {
+			wanted++
+		}
+		return forget
+	})
+	m.exec(`delete from idem_prunes`) // what is aged was there
+	n, err := m.prunedTwice(m.inbox)
+	want(t, "pruned", n, wanted)
+	want(t, "Prune's error", err, nil)
+}
+
+// Check compares the inbox with its model.
+func (m *machine) Check(t *rapid.T) {
+	want(t, "the tables", m.rows(), m.model.rows())
+	want(t, "the effects", m.effects(), m.model.effects)
+	m.mu.Lock()
+	want(t, "the runs of handlers", m.runs, m.model.runs)
+	m.mu.Unlock()
+	stats, err := m.inbox.Stats(m.Context())
+	want(t, "Stats's error", err, nil)
+	want(t, "the stats", countsOf(stats), m.model.stats())
+	want(t, "lanes whose first event is held back", m.stuck(), 0)
+}
+
+// drain works on all that there is, first as it comes and then again, with
+// handlers that do not fail.
+func (m *machine) drain(t *rapid.T) {
+	clear(m.model.mishaps)
+	m.prepare("", nil)
+	m.model.odd = "handled"
+	m.start(m.model.deployment)
+	m.Step(t)
+	m.Check(t)
+	visible := make(map[string]bool)
+	for stored, err := range m.inbox.List(m.Context(), idem.Filter{States: notDone}) {
+		want(t, "List's error", err, nil)
+		visible[stored.ID] = true
+	}
+	for id, e := range m.model.events {
+		if done := e.state == idem.StateDone || e.state == idem.StateDiscarded; done == visible[id] {
+			t.Errorf("%s is %s, and visible: %t", id, e.state, visible[id])
+		}
+	}
+	if _, err := m.inbox.Requeue(m.Context(), idem.Filter{States: notDone}); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range m.model.find(idem.Filter{States: notDone}) {
+		e.requeue()
+	}
+	m.Step(t)
+	m.Check(t)
+	want(t, "events that are not done in the end", len(m.model.find(idem.Filter{States: notDone})), 0)
+	want(t, "effects beyond the first", queryOne[int](m.app, `select count(*) - count(distinct event) from effects`), 0)
+}
+
+func want(t *rapid.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func (m *model) stats() (c counts) {
+	for _, e := range m.events {
+		switch e.state {
+		case idem.StatePending:
+			c.Pending++
+		case idem.StateRetrying:
+			c.Retrying++
+		case idem.StateUnhandled:
+			c.Unhandled++
+		case idem.StateParked:
+			c.Parked++
+		}
+	}
+	for _, lane := range m.lanes() {
+		if all := lane.waiting(m); len(all) > 1 && all[0].state != idem.StatePending {
+			c.BlockedKeys++
+		}
+	}
+	return c
+}
+
+// counts are those of Stats.
+type counts struct{ Pending, Retrying, Unhandled, Parked, BlockedKeys int64 }
+
+func countsOf(s idem.Stats) counts {
+	return counts{s.Pending.Events, s.Retrying.Events, s.Unhandled.Events, s.Parked.Events, s.BlockedKeys}
+}
+
+var notDone = []idem.State{idem.StatePending, idem.StateRetrying, idem.StateUnhandled, idem.StateParked}

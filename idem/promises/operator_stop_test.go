@@ -1,0 +1,327 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/pgproxy"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+func TestStoppedReplayEndsAfterItsEventAndAnotherDoesTheRestOnce(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	g := newGated("bad2")
+	action, ended := s.replaying(g, "e1", "bad2", "e3", "e4")
+	bob := operator.New(s.processor, "bob")
+	if err := bob.Stop(t.Context(), action, "wrong handler"); err != nil {
+		t.Fatal(err)
+	}
+	g.goOn <- struct{}{}
+	if err := <-ended; !errors.Is(err, operator.ErrStopped) || !strings.Contains(err.Error(), "stopped by bob") {
+		t.Errorf("Replay = %v, want that bob has stopped it", err)
+	}
+	g.wantTries(t, map[string]int{"e1": 1, "bad2": 1})
+	s.wantOutcomes(action, "notes//bad2 failed", "notes//e3 ", "notes//e4 ", "notes//e1 done")
+	if err := bob.Stop(t.Context(), action, ""); !errors.Is(err, operator.ErrNotRunning) {
+		t.Errorf("Stop of what has ended = %v", err)
+	}
+
+	rest, err := bob.Choose(t.Context(), idem.Filter{IDs: []string{"e1", "e3", "e4"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bob.Replay(t.Context(), rest, "the right one"); err != nil {
+		t.Fatal(err)
+	}
+	g.wantTries(t, map[string]int{"e1": 1, "bad2": 1, "e3": 1, "e4": 1})
+	s.wantEffects(3)
+	trail, err := bob.Actions(t.Context(), 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range trail {
+		got = append(got, fmt.Sprintf("%d %s %s (%s) %q: %s", a.ID, a.Actor, a.Action, a.Filter, a.StoppedBy, a.Result))
+	}
+	want := []string{
+		`3 bob replay (states unhandled parked; ids e1 e3 e4; 2 by row key) "": 2 done, 0 failed, 0 without a handler`,
+		`2 bob stop (action 1) "": asked to end`,
+		`1 ana replay (states unhandled parked) "bob": 1 done, 1 failed, 0 without a handler; first failure: paid bad2; stopped by bob`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("the trail (-want +got):\n" + diff)
+	}
+}
+
+func TestOfTwoWhoStopAnActionOneIsRecorded(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	g := newGated("e1")
+	action, ended := s.replaying(g, "e1", "e2")
+	errs := make(chan error)
+	for _, name := range []string{"bob", "eve"} {
+		go func() { errs <- operator.New(s.processor, name).Stop(t.Context(), action, "") }()
+	}
+	stopped := 0
+	for range 2 {
+		if err := <-errs; err == nil {
+			stopped++
+		} else if !errors.Is(err, operator.ErrStopped) {
+			t.Errorf("Stop = %v, want that another has stopped it", err)
+		}
+	}
+	close(g.goOn)
+	if err := <-ended; !errors.Is(err, operator.ErrStopped) || stopped != 1 {
+		t.Errorf("Replay = %v after %d of two stops", err, stopped)
+	}
+	g.wantTries(t, map[string]int{"e1": 1})
+	if n := queryOne[int](s, `select count(*) from idem_audit where action = 'stop' and ended_at is not null`); n != 1 {
+		t.Errorf("the trail has %d stops, want 1", n)
+	}
+	if err := operator.New(s.processor, "bob").Stop(t.Context(), 99, ""); !errors.Is(err, operator.ErrNoAction) {
+		t.Errorf("Stop of no action = %v", err)
+	}
+	if err := operator.New(s.processor, "").Stop(t.Context(), action, ""); err == nil {
+		t.Error("nobody by name has stopped an action")
+	}
+}
+
+// What changes all events in one transaction records that in it. A stop that was asked for before
+// then rolls it back, however late it is noticed.
+func TestDiscardThatSomebodyStopsChangesNothing(t *testing.T) {
+	t.Parallel()
+	const stop = `update idem_audit set stopped_by = 'bob' where ended_at is null`
+	for name, stopAndLetGo := range map[string]func(s *app, events pgx.Tx, ended <-chan error) error{
+		"while it waits for its events": func(s *app, events pgx.Tx, ended <-chan error) error {
+			s.exec(stop)
+			err := <-ended // it is noticed before the events are free
+			_ = events.Rollback(s.Context())
+			return err
+		},
+		"before it is recorded": func(s *app, events pgx.Tx, ended <-chan error) error {
+			stopping, err := s.pool.Begin(s.Context())
+			if err == nil {
+				_, err = stopping.Exec(s.Context(), stop)
+			}
+			if err != nil {
+				s.Fatal(err)
+			}
+			_ = events.Rollback(s.Context())
+			s.until(`select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)) and query like '%set events = %')`, stopping.Conn().PgConn().PID())
+			if err := stopping.Commit(s.Context()); err != nil {
+				s.Fatal(err)
+			}
+			return <-ended
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.deploy(func(*notes) {})
+			s.wantAnswer(paid("e2"), 200) // unhandled
+			events, err := s.pool.Begin(t.Context())
+			if err == nil {
+				_, err = events.Exec(t.Context(), `lock table idem_events in exclusive mode`)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() {
+				_, err := operator.New(s.processor, "ana").Discard(t.Context(), idem.Filter{IDs: []string{"e2"}}, "a test")
+				ended <- err
+			}()
+			s.until(`select exists (select from pg_locks where not granted and relation = 'idem_events'::regclass)`)
+			if err := stopAndLetGo(s, events, ended); !errors.Is(err, operator.ErrStopped) {
+				t.Errorf("Discard = %v, want that bob has stopped it", err)
+			}
+			s.wantState("e2", idem.StateUnhandled)
+			if got := queryOne[string](s, `select result from idem_audit order by id desc limit 1`); got != "stopped by bob" {
+				t.Errorf("its result is %q", got)
+			}
+		})
+	}
+}
+
+func TestAnEventHasTheActionsThatTouchedItAndWhatTheyDid(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(refuseBad)
+	s.store(letter("bad1", "o1", 1), letter("bad2", "o2", 1), letter("e3", "o2", 2))
+	s.drain(2)
+	s.workersElsewhere("notes")
+	ana := operator.New(s.inbox, "ana")
+	one, two := idem.Filter{IDs: []string{"bad1"}}, idem.Filter{IDs: []string{"bad2"}}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	_, err := ana.Replay(t.Context(), one, "")
+	do(err)
+	_, err = ana.DryReplay(t.Context(), idem.Filter{}, "")
+	do(err)
+	_, err = ana.Acknowledge(t.Context(), one, "")
+	do(err)
+	_, err = ana.Requeue(t.Context(), one, "")
+	do(err)
+	_, err = ana.Discard(t.Context(), two, "a test")
+	do(err)
+	events, err := ana.WithID(t.Context(), "bad2")
+	do(err)
+	_, err = ana.Erase(t.Context(), events, "request 1")
+	do(err)
+	for id, want := range map[string][]string{
+		"bad1": {"requeue requeued", "acknowledge acknowledged", "dry replay failed", "replay failed"},
+		"bad2": {"erase erased", "discard discarded", "dry replay failed"},
+		"e3":   nil,
+	} {
+		touched, err := ana.ActionsOn(t.Context(), "", id, 10)
+		var got []string
+		for _, a := range touched {
+			if a.DoneAt.Before(a.At) {
+				t.Errorf("%s was done before it began", a.Action.Action)
+			}
+			got = append(got, a.Action.Action+" "+a.Outcome)
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("the actions on %s, %v (-want +got):\n%s", id, err, diff)
+		}
+	}
+	s.exec(`delete from idem_audit`)
+	if n := queryOne[int](s, `select count(*) from idem_audit_events`); n != 0 {
+		t.Errorf("%d outcomes are left of actions that are forgotten", n)
+	}
+}
+
+func TestTrailTellsHowFarAReplayHasCome(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	for _, id := range []string{"e1", "e2", "e3"} {
+		s.wantAnswer(paid(id), 200) // unhandled
+	}
+	var meanwhile []operator.Action
+	s.deploy(func(n *notes) {
+		idem.Handle(&n.Routes, "paid", func(ctx context.Context, _ pgx.Tx, n *note) (err error) {
+			if n.ID == "e2" {
+				meanwhile, err = operator.New(s.processor, "").Actions(ctx, 0, 10)
+			}
+			return err
+		})
+	})
+	if _, err := operator.New(s.processor, "ana").Replay(t.Context(), idem.Filter{}, "handler deployed"); err != nil {
+		t.Fatal(err)
+	}
+	ended, err := operator.New(s.processor, "").Actions(t.Context(), 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := operator.Action{
+		Actor: "ana", Action: "replay", Source: "notes", Filter: "states unhandled parked", Reason: "handler deployed",
+		Events: 3, Result: "1 of 3: 1 done, 0 failed, 0 without a handler", Alive: true,
+	}
+	ignore := cmpopts.IgnoreFields(operator.Action{}, "ID", "At")
+	if diff := cmp.Diff([]operator.Action{want}, meanwhile, ignore); diff != "" {
+		t.Error("during the second event the trail has (-want +got):\n" + diff)
+	}
+	want.Result, want.Alive = "3 done, 0 failed, 0 without a handler", false
+	if diff := cmp.Diff([]operator.Action{want}, ended, ignore, cmpopts.IgnoreFields(operator.Action{}, "EndedAt")); diff != "" || ended[0].EndedAt.IsZero() {
+		t.Errorf("after it, ended %s, the trail has (-want +got):\n%s", ended[0].EndedAt, diff)
+	}
+}
+
+// A note of how far a replay has come is not worth waiting for.
+func TestReplayGoesOnAfterTheNetworkForgetsItsNote(t *testing.T) {
+	t.Parallel()
+	proxy := new(pgproxy.Proxy)
+	s := openApp(t, openPool(t, idemtest.URL(t), proxy.Through))
+	s.deploy(func(*notes) {})
+	for _, id := range []string{"e1", "e2"} {
+		s.wantAnswer(paid(id), 200) // unhandled
+	}
+	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) })
+	forget := sync.OnceFunc(proxy.Forget)
+	s.processor.Observe = func(context.Context, idem.Observation) { forget() }
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if r, err := operator.New(s.processor, "ana").Replay(ctx, idem.Filter{}, ""); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
+		t.Error(r, err)
+	}
+	s.wantEffects(2)
+}
+
+func newGated(at string) *gated {
+	return &gated{at: at, inside: make(chan struct{}), goOn: make(chan struct{}), tries: map[string]int{}}
+}
+
+// gated is a handler that waits in one event, and counts the attempts at each.
+type gated struct {
+	at     string        // the id of that event
+	inside chan struct{} // closed when it is there
+	goOn   chan struct{} // closed to let it out
+
+	mu    sync.Mutex
+	tries map[string]int
+}
+
+func (g *gated) handle(ctx context.Context, tx pgx.Tx, n *note) error {
+	g.mu.Lock()
+	g.tries[n.ID]++
+	first := g.tries[n.ID] == 1
+	g.mu.Unlock()
+	if n.ID == g.at && first {
+		close(g.inside)
+		<-g.goOn
+	}
+	return refuseBad(ctx, tx, n)
+}
+
+func (g *gated) wantTries(t *testing.T, want map[string]int) {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if diff := cmp.Diff(want, g.tries); diff != "" {
+		t.Error("attempts by event (-want +got):\n" + diff)
+	}
+}
+
+// replaying is a replay by ana that waits in an event.
+func (s *app) replaying(g *gated, ids ...string) (action int64, ended <-chan error) {
+	s.Helper()
+	for _, id := range ids {
+		s.wantAnswer(fmt.Sprintf(`{"id":%q,"type":"paid","order":"order of %s"}`, id, id), 200) // unhandled
+	}
+	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", g.handle) })
+	failed := make(chan error, 1)
+	go func() {
+		_, err := operator.New(s.processor, "ana").Replay(context.WithoutCancel(s.Context()), idem.Filter{}, "handler deployed")
+		failed <- err
+	}()
+	<-g.inside
+	return queryOne[int64](s, `select max(id) from idem_audit`), failed
+}
+
+// wantOutcomes checks what an action has done to its events.
+func (s *app) wantOutcomes(action int64, want ...string) {
+	s.Helper()
+	all, err := operator.New(s.processor, "").Outcomes(s.Context(), action, 100)
+	var got []string
+	for _, o := range all {
+		got = append(got, o.Event+" "+o.Result)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		s.Errorf("the outcomes of action %d, %v (-want +got):\n%s", action, err, diff)
+	}
+}

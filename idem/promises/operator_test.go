@@ -1,0 +1,362 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+func TestWhatAnOperatorDoesIsInTheAuditTrail(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	m := &fixable{}
+	s.on(m.handle)
+	s.store(letter("bad1", "o1", 1), letter("bad2", "o2", 1), letter("bad3", "o3", 1), letter("bad4", "o4", 1))
+	s.drain(4)
+	ana := operator.New(s.inbox, "ana@shop")
+	var progress []idem.Replayed
+	ana.Progress = func(sum idem.Replayed, of int) {
+		progress = append(progress, sum)
+		if of != 2 {
+			t.Errorf("of %d, want 2", of)
+		}
+	}
+	var failed []string
+	ana.Failed = func(e idem.Event, err error) { failed = append(failed, e.ID+": "+err.Error()) }
+	two := idem.Filter{IDs: []string{"bad1", "bad2"}}
+	if r, err := ana.DryReplay(t.Context(), two, ""); counted(r) != counted(idem.Replayed{Failed: 2}) || err != nil {
+		t.Error(r, err)
+	}
+	m.fixed.Store(true)
+	if r, err := ana.Replay(t.Context(), two, "the order came late"); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
+		t.Error(r, err)
+	}
+	s.workersElsewhere("notes")
+	if n, err := ana.Requeue(t.Context(), idem.Filter{Keys: []string{"o3"}}, ""); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+	if n, err := ana.Discard(t.Context(), idem.Filter{ReceivedUntil: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)}, "a test"); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+	failure := errors.New("it is not there")
+	err := ana.Record(t.Context(), "reveal", "body of bad4", "asked by the customer", func(context.Context) (string, error) { return "", failure })
+	if !errors.Is(err, failure) {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]idem.Replayed{{Failed: 1}, {Failed: 2}, {Done: 1}, {Done: 2}}, progress); diff != "" {
+		t.Error("progress (-want +got):\n" + diff)
+	}
+	if diff := cmp.Diff([]string{"bad1: no such order", "bad2: no such order"}, failed); diff != "" {
+		t.Error("failed (-want +got):\n" + diff)
+	}
+	want := []operator.Action{
+		{Action: "dry replay", Filter: "states unhandled parked; ids bad1 bad2", Events: 2, Result: "0 done, 2 failed, 0 without a handler; first failure: paid bad1"},
+		{Action: "replay", Filter: "states unhandled parked; ids bad1 bad2", Reason: "the order came late", Events: 2, Result: "2 done, 0 failed, 0 without a handler"},
+		{Action: "requeue", Filter: "states unhandled parked; entities o3", Events: 1, Result: "1 requeued"},
+		{Action: "discard", Filter: "states unhandled parked; received until 2030-01-02T03:04:05Z", Reason: "a test", Events: 1, Result: "1 discarded"},
+		{Action: "reveal", Filter: "body of bad4", Reason: "asked by the customer", Result: "failed: it is not there"},
+	}
+	for n := range want {
+		want[n].Actor, want[n].Source = "ana@shop", "notes"
+	}
+	trail := s.trail()
+	if diff := cmp.Diff(want, trail, anyTime); diff != "" {
+		t.Error("the trail (-want +got):\n" + diff)
+	}
+	events, err := operator.New(s.inbox, "").ActionEvents(t.Context(), trail[1].ID)
+	if diff := cmp.Diff([]string{"notes//bad1", "notes//bad2"}, events); diff != "" || err != nil {
+		t.Error(err, "the events of the replay (-want +got):\n"+diff)
+	}
+}
+
+// An action that was recorded and has no result is one whose process died: a
+// record that came only after it would not be there.
+func TestActionIsRecordedBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	before := func(context.Context) (string, error) {
+		want := []operator.Action{{Actor: "ana", Action: "reveal", Source: "notes", Filter: "a body", Alive: true}}
+		trail := s.trail()
+		if diff := cmp.Diff(want, trail, anyTime); diff != "" {
+			t.Error("the trail meanwhile (-want +got):\n" + diff)
+		}
+		if !trail[0].EndedAt.IsZero() {
+			t.Error("it has ended before it began")
+		}
+		return "shown", nil
+	}
+	if err := operator.New(s.inbox, "ana").Record(t.Context(), "reveal", "a body", "", before); err != nil {
+		t.Fatal(err)
+	}
+	if trail := s.trail(); trail[0].Result != "shown" {
+		t.Errorf("the trail = %+v", trail)
+	}
+}
+
+func TestOperatorRefusesWhatCannotBeRecordedOrMeant(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(refuseBad)
+	s.store(letter("bad1", "o1", 1))
+	s.drain(1)
+	for name, c := range map[string]struct {
+		do  func() error
+		say string
+	}{
+		"nobody": {func() error {
+			_, err := operator.New(s.inbox, "").Discard(t.Context(), idem.Filter{Types: []string{"paid"}}, "")
+			return err
+		}, "give New who it acts for"},
+		"all events": {func() error {
+			_, err := operator.New(s.inbox, "ana").Discard(t.Context(), idem.Filter{}, "")
+			return err
+		}, "the filter names none"},
+		"workers that are not there": {func() error {
+			_, err := operator.New(s.processor, "ana").Requeue(t.Context(), idem.Filter{}, "")
+			return err
+		}, "a Processor has no workers"},
+	} {
+		if err := c.do(); err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s: %v, want it to say %q", name, err, c.say)
+		}
+	}
+	s.exec(`drop table idem_audit cascade`)
+	if n, err := operator.New(s.inbox, "ana").Discard(t.Context(), idem.Filter{Types: []string{"paid"}}, ""); n != 0 || err == nil {
+		t.Errorf("Discard = %d, %v without a trail", n, err)
+	}
+	s.wantState("bad1", idem.StateParked)
+	if trail := queryOne[bool](s, `select to_regclass('idem_audit') is null`); !trail {
+		t.Error("the table is back")
+	}
+}
+
+// Somebody waits for the end of an action in the trail, and a page for its answer.
+func TestActionThatPanicsHasAnEndInTheTrail(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	err := operator.New(s.inbox, "ana").Record(t.Context(), "reveal", "a body", "", func(context.Context) (string, error) { panic("no such field") })
+	if err == nil || !strings.Contains(err.Error(), "no such field") {
+		t.Error(err)
+	}
+	trail := s.trail()
+	if len(trail) != 1 || trail[0].EndedAt.IsZero() || !strings.Contains(trail[0].Result, "failed: panic: no such field") || strings.Contains(trail[0].Result, "goroutine") {
+		t.Errorf("the trail = %+v", trail)
+	}
+}
+
+// Pages show 50 lines of the trail at a time, and events are listed elsewhere.
+func TestLineOfTheTrailIsShortWhateverWasChosen(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	ids := make([]string, 200_000)
+	for n := range ids {
+		ids[n] = fmt.Sprintf("evt_%046d\u00e9", n)
+	}
+	reason := strings.Repeat("because ", 100_000)
+	s.workersElsewhere("notes")
+	if n, err := operator.New(s.inbox, "ana").Requeue(t.Context(), idem.Filter{IDs: ids}, reason); n != 0 || err != nil {
+		t.Fatal(n, err)
+	}
+	a := s.trail()[0]
+	if n := len(a.Filter) + len(a.Reason); n > 5000 || !strings.HasPrefix(a.Filter, "states unhandled parked; ids evt_0000") || !strings.HasPrefix(a.Reason, "because because") {
+		t.Errorf("a line of the trail has %d bytes: %.100q, %.100q", n, a.Filter, a.Reason)
+	}
+}
+
+func TestActionIsBoundToTheEventsThatWereShown(t *testing.T) {
+	t.Parallel()
+	actions := map[string]func(context.Context, *operator.Operator, idem.Filter) (int64, error){
+		"discard": func(ctx context.Context, o *operator.Operator, f idem.Filter) (int64, error) {
+			return o.Discard(ctx, f, "noise")
+		},
+		"requeue": func(ctx context.Context, o *operator.Operator, f idem.Filter) (int64, error) {
+			o.RequeueWithoutWorkers = true
+			return o.Requeue(ctx, f, "noise")
+		},
+		"replay": func(ctx context.Context, o *operator.Operator, f idem.Filter) (int64, error) {
+			sum, err := o.Replay(ctx, f, "noise")
+			return int64(sum.Done + sum.Failed + sum.Unhandled), err
+		},
+		"dry replay": func(ctx context.Context, o *operator.Operator, f idem.Filter) (int64, error) {
+			sum, err := o.DryReplay(ctx, f, "noise")
+			return int64(sum.Done + sum.Failed + sum.Unhandled), err
+		},
+	}
+	for action, do := range actions {
+		t.Run(action+" of seven that became seven others", func(t *testing.T) {
+			t.Parallel()
+			s := newInboxApp(t)
+			s.on(refuseBad)
+			for n := range 7 {
+				s.store(letter(fmt.Sprintf("bad%d", n), fmt.Sprint(n), 0))
+			}
+			s.drain(7)
+			ana := operator.New(s.inbox, "ana")
+			shown, err := ana.Choose(t.Context(), idem.Filter{States: []idem.State{idem.StateParked}})
+			if err != nil || len(shown.Events) != 7 {
+				t.Fatalf("Choose = %+v, %v, want seven events", shown, err)
+			}
+			s.swap(7)
+			if n, err := do(t.Context(), ana, shown); n != 0 || err != nil {
+				t.Errorf("it acted on %d events, %v, want none", n, err)
+			}
+			if n := queryOne[int](s, `select count(*) from idem_events where state = 'parked' and event like '%payment%' and attempts = 0`); n != 7 {
+				t.Errorf("%d of the other seven are as they were", n)
+			}
+			s.wantTrail(0, "; 7 left alone: done, in another state by now, or being processed")
+		})
+		t.Run(action+" of some that left", func(t *testing.T) {
+			t.Parallel()
+			s := newInboxApp(t)
+			s.on(refuseBad)
+			s.store(letter("bad1", "1", 0), letter("bad2", "2", 0), letter("bad3", "3", 0))
+			s.drain(3)
+			ana := operator.New(s.inbox, "ana")
+			shown, err := ana.Choose(t.Context(), idem.Filter{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.wantReplayed(idem.Filter{IDs: []string{"bad3"}}, idem.Replayed{Failed: 1}) // it stays
+			s.wantDiscarded(idem.Filter{IDs: []string{"bad2"}}, "by another", 1)
+			s.store(letter("bad4", "4", 0))
+			s.drain(1)
+			if n, err := do(t.Context(), ana, shown); n != 2 || err != nil {
+				t.Errorf("it acted on %d events, %v, want 2", n, err)
+			}
+			s.wantState("bad4", idem.StateParked)
+			s.wantTrail(2, "; 1 left alone: done, in another state by now, or being processed")
+		})
+	}
+}
+
+// An action whose change is not recorded has not happened.
+func TestChangeAndItsRecordAreOneTransaction(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(refuseBad)
+	s.store(letter("bad1", "1", 0), letter("bad2", "2", 0))
+	s.drain(2)
+	s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'the disk is full'; end $$;
+		create trigger refuse before update on idem_audit for each row when (new.result like '%carded' or new.result like '%queued') execute function refuse()`)
+	ana := operator.New(s.inbox, "ana")
+	if n, err := ana.Discard(t.Context(), idem.Filter{IDs: []string{"bad1"}}, "noise"); n != 0 || err == nil {
+		t.Errorf("Discard = %d, %v, want an error", n, err)
+	}
+	if n, err := ana.Requeue(t.Context(), idem.Filter{IDs: []string{"bad2"}}, "noise"); n != 0 || err == nil {
+		t.Errorf("Requeue = %d, %v, want an error", n, err)
+	}
+	s.wantState("bad1", idem.StateParked)
+	s.wantState("bad2", idem.StateParked)
+	for _, a := range s.trail() {
+		if a.EndedAt.IsZero() || !strings.Contains(a.Result, "failed: ") {
+			t.Errorf("the trail has %+v", a)
+		}
+	}
+}
+
+// A page and a command show what was chosen.
+func TestChooseNamesEventsInTheOrderOfArrival(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(refuseBad)
+	s.store(letter("bad2", "2", 0))
+	s.store(in("shop/1", letter("bad1", "1", 0)))
+	s.drain(2)
+	shown, err := s.inbox.Choose(t.Context(), idem.Filter{Types: []string{"paid"}})
+	want := idem.Filter{Types: []string{"paid"}, Events: []string{"notes//bad2", "notes/shop%2F1/bad1"}}
+	if diff := cmp.Diff(want, shown); diff != "" || err != nil {
+		t.Error(err, "Choose (-want +got):\n"+diff)
+	}
+	none, err := s.inbox.Choose(t.Context(), idem.Filter{Types: []string{"other"}})
+	if err != nil || none.Events == nil {
+		t.Errorf("Choose = %+v, %v, want an empty list, which chooses nothing", none, err)
+	}
+	s.wantDiscarded(none, "noise", 0)
+}
+
+// An action whose filter matches nothing is not one without a filter.
+func TestActionThatChoosesNothingActsOnNothing(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(refuseBad)
+	s.store(letter("bad1", "o1", 0), letter("bad2", "o2", 0))
+	s.drain(2)
+	want := s.contents()
+	ana := operator.New(s.inbox, "ana")
+	ana.RequeueWithoutWorkers = true
+	nothing := idem.Filter{Types: []string{"no such type"}}
+	if shown, err := ana.Choose(t.Context(), nothing); err != nil || shown.Events == nil || len(shown.Events) != 0 {
+		t.Errorf("Choose = %+v, %v, want an empty list", shown, err)
+	}
+	for action, do := range map[string]func() (int64, error){
+		"discard": func() (int64, error) { return ana.Discard(t.Context(), nothing, "") },
+		"requeue": func() (int64, error) { return ana.Requeue(t.Context(), nothing, "") },
+		"replay": func() (int64, error) {
+			sum, err := ana.Replay(t.Context(), nothing, "")
+			return int64(sum.Done + sum.Failed + sum.Unhandled), err
+		},
+	} {
+		if n, err := do(); n != 0 || err != nil {
+			t.Errorf("%s: %d events, %v, want none", action, n, err)
+		}
+	}
+	s.wantContents(want)
+}
+
+// trail is the audit trail without what differs from run to run, oldest first.
+func (s *app) trail() (lines []operator.Action) {
+	s.Helper()
+	for before := int64(0); ; {
+		page, err := operator.New(s.inbox, "").Actions(s.Context(), before, 2)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if len(page) == 0 {
+			return lines
+		}
+		before = page[len(page)-1].ID
+		for _, a := range page {
+			if a.Result != "" && (a.EndedAt.Before(a.At) || time.Since(a.At) > time.Hour) {
+				s.Errorf("an action began at %s and ended at %s", a.At, a.EndedAt)
+			}
+			lines = append([]operator.Action{a}, lines...)
+		}
+	}
+}
+
+var anyTime = cmpopts.IgnoreFields(operator.Action{}, "ID", "At", "EndedAt")
+
+// swap has all that is parked leave that state by hand, and parks as many others, a payment among them.
+func (s *app) swap(n int) {
+	s.Helper()
+	s.exec(`update idem_events set state = 'pending' where state = 'parked';
+		update idem_payloads p set due_at = now(), lane = event`)
+	for i := range n {
+		s.exec(fmt.Sprintf(`insert into idem_events (event, type, key, state) values ('notes//payment%d', 'paid', '', 'parked')`, i))
+	}
+	s.exec(`insert into idem_payloads (event, source, received_at, body)
+		select event, 'notes', received_at, '{}' from idem_events where state = 'parked'`)
+}
+
+// wantTrail checks how many events the latest action is recorded with, and that its result ends so.
+func (s *app) wantTrail(events int, result string) {
+	s.Helper()
+	trail := s.trail()
+	a := trail[len(trail)-1]
+	keys, err := operator.New(s.inbox, "").ActionEvents(s.Context(), a.ID)
+	if err != nil || len(keys) != events || a.Events != int64(events) {
+		s.Errorf("the trail has the events %q, %v, want %d", keys, err, events)
+	}
+	if got := a.Result; !strings.Contains(got, result) {
+		s.Errorf("the trail has the result %q, want %q in it", got, result)
+	}
+}

@@ -1,0 +1,334 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+func TestBrokerThatHangsLeavesThreeQuartersOfThePoolToReceivers(t *testing.T) {
+	t.Parallel()
+	s := openApp(t, poolOf(t, 8))
+	var hanging, most atomic.Int32
+	hang := make(chan struct{}, 100)
+	outbox := s.newOutbox(publisher(func(ctx context.Context, _ broker.Message) error {
+		most.Store(max(most.Load(), hanging.Add(1)))
+		defer hanging.Add(-1)
+		hang <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}))
+	s.emitMany(outbox, 20)
+	var handlers sync.WaitGroup
+	handlers.Add(6)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		handlers.Done()
+		handlers.Wait() // all of them have a connection
+		return pay(ctx, tx, n)
+	})
+	s.start(outbox.Inbox)
+	<-hang
+	<-hang
+	var deliveries sync.WaitGroup
+	for n := range 6 {
+		deliveries.Go(func() { s.wantAnswer(paid(fmt.Sprint("e", n)), http.StatusOK) })
+	}
+	deliveries.Wait()
+	if n := most.Load(); n != 2 {
+		t.Errorf("%d messages were published at once, want 2", n)
+	}
+}
+
+func TestOutageOfTheBrokerParksNothingAndOneMessageAtATimeIsTried(t *testing.T) {
+	t.Parallel()
+	const workers, messages, probes = 4, 40, 8
+	s := openApp(t, poolOf(t, workers+4))
+	var down atomic.Bool
+	down.Store(true)
+	var calls, running atomic.Int32
+	probed := make(chan struct{}, 1000)
+	var mu sync.Mutex
+	attempted, published := map[string]bool{}, map[string]int{}
+	outbox := s.newOutbox(publisher(func(ctx context.Context, m broker.Message) error {
+		if !down.Load() {
+			mu.Lock()
+			defer mu.Unlock()
+			published[m.ID]++
+			return nil
+		}
+		call, others := calls.Add(1), running.Add(1)-1
+		defer running.Add(-1)
+		mu.Lock()
+		attempted[m.ID] = true
+		mu.Unlock()
+		for range 3 { // others have time to come
+			if _, err := s.pool.Exec(ctx, `select`); err != nil {
+				return err
+			}
+		}
+		if call > workers && (others > 0 || running.Load() > 1) {
+			t.Errorf("call %d is not alone", call)
+		}
+		probed <- struct{}{}
+		return errors.New("connection refused")
+	}))
+	outbox.Workers, outbox.MaxAttempts = workers, 1
+	s.emitMany(outbox, messages)
+	s.start(outbox.Inbox)
+	for range workers + probes {
+		<-probed
+	}
+	down.Store(false)
+	mu.Lock()
+	if n := len(attempted); n > workers+probes {
+		t.Errorf("%d of %d messages were attempted in %d calls", n, messages, calls.Load())
+	}
+	mu.Unlock()
+	s.until(`select count(*) = $1 from idem_events where state = 'done' and attempts = 0`, messages)
+	for id, n := range published {
+		if n != 1 {
+			t.Errorf("message %s was published %d times", id, n)
+		}
+	}
+}
+
+// A message that nobody tries again is parked.
+func TestMessageOfABrokerThatHangsIsTriedAgainUntilItIsPublished(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	hung := make(chan struct{}, 100)
+	var calls atomic.Int32
+	outbox := s.newOutbox(publisher(func(ctx context.Context, _ broker.Message) error {
+		if calls.Add(1) > 2 {
+			return nil
+		}
+		<-ctx.Done()
+		hung <- struct{}{}
+		return ctx.Err()
+	}))
+	outbox.Timeout, outbox.MaxAttempts = time.Second, 1
+	s.emitMany(outbox, 1)
+	s.start(outbox.Inbox)
+	<-hung
+	s.until(`select count(*) = 1 from idem_events where state = 'pending' and last_error like '%deadline%'`)
+	s.until(`select count(*) = 1 from idem_events where state = 'done' and attempts = 0`)
+}
+
+func TestErrorsThatAreTheMessagesOwnAreCountedAndStopNoOtherMessage(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		why  string
+		err  error
+		want string
+	}{
+		{"no limit is raised while it is tried", fmt.Errorf("broker: %w", broker.ErrTooLarge), "parked 2"},
+		{"nobody makes the queue", fmt.Errorf("broker: %w", broker.ErrNoQueue), "parked 2"},
+		{"the publisher says so", idem.NoRetry(errors.New("no such customer")), "parked 1"},
+		{"the publisher waits for something else", idem.RetryAt(time.Now().Add(time.Hour), errors.New("closed")), "pending 0"},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			t.Parallel()
+			s, w := newApp(t), &fakeBroker{refuse: func(m broker.Message) error {
+				if m.ID == "0" {
+					return test.err
+				}
+				return nil
+			}}
+			outbox := s.newOutbox(w)
+			outbox.Workers, outbox.MaxAttempts = 1, 2
+			s.emitMany(outbox, 3)
+			s.drain()
+			s.wantRow("0", "state || ' ' || attempts", test.want)
+			w.want(t, "order.paid o1 ", "order.paid o2 ")
+		})
+	}
+}
+
+func TestDrainSaysThatTheBrokerIsUnavailableAndTheNextOneGoesOn(t *testing.T) {
+	t.Parallel()
+	s, w := newApp(t), &fakeBroker{refuse: func(broker.Message) error { return errors.New("connection refused") }}
+	outbox := s.newOutbox(w)
+	outbox.Workers = 1
+	s.emitMany(outbox, 100)
+	for range 2 {
+		if err := outbox.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("Drain = %v, want the broker's error", err)
+		}
+	}
+	if n := len(s.worked); n > 6 {
+		t.Errorf("%d messages were tried", n)
+	}
+	w.refuse = nil
+	s.drain()
+	if n := len(w.published); n < 90 {
+		t.Errorf("%d messages were published, want all but those that wait", n)
+	}
+}
+
+func TestOutageOfTheBrokerMakesHealthRed(t *testing.T) {
+	t.Parallel()
+	s, w := newApp(t), &fakeBroker{refuse: func(broker.Message) error { return errors.New("connection refused by 10.0.0.7") }}
+	outbox := s.newOutbox(w)
+	s.wantHealth("nothing was published", s.newHealth(outbox), "", "")
+	s.emitMany(outbox, 1)
+	if err := outbox.Drain(t.Context()); err == nil {
+		t.Error("Drain returned nil")
+	}
+	s.wantHealth("it has just begun", s.newHealth(outbox), "", "")
+	strict := s.newHealth(outbox)
+	strict.MaxPending = time.Nanosecond
+	s.wantHealth("it lasts", strict, "broker", "it has taken no message for")
+	if !strings.Contains(s.logged(), "10.0.0.7") {
+		t.Error("the log does not have the broker's error")
+	}
+	w.refuse = nil
+	s.exec(`update idem_payloads set due_at = now()`)
+	s.drain(1)
+	over := s.newHealth(outbox)
+	over.MaxPending = time.Nanosecond
+	s.wantHealth("it is over", over, "", "")
+}
+
+// A replay by hand counts it no more than workers do, and does not try one message after the other.
+func TestReplayStopsAtAnOutageOfTheBrokerAndChangesNoMessage(t *testing.T) {
+	t.Parallel()
+	s, calls := newApp(t), 0
+	w := &fakeBroker{refuse: func(broker.Message) error { calls++; return errors.New("connection refused") }}
+	outbox := s.newOutbox(w)
+	s.emitMany(outbox, 3)
+	s.exec(`update idem_events set state = 'parked', attempts = 2 where event = 'shop//2'`)
+	s.exec(`update idem_payloads set due_at = null where event = 'shop//2'`)
+	const rows = `select string_agg(to_jsonb(e)::text || to_jsonb(p)::text, ' ' order by event) from idem_events e join idem_payloads p using (event)`
+	before := queryOne[string](s, rows)
+	for n, states := range [][]idem.State{{idem.StatePending}, {idem.StateParked}, {idem.StatePending, idem.StateParked}} {
+		sum, err := outbox.Replay(t.Context(), idem.Filter{States: states})
+		if err == nil || !strings.Contains(err.Error(), "replay stopped at order.paid") || !strings.Contains(err.Error(), "connection refused") || sum.Failed != 0 || calls != n+1 {
+			t.Errorf("Replay of %v = %+v, %v, after %d calls", states, sum, err, calls)
+		}
+	}
+	if diff := cmp.Diff(before, queryOne[string](s, rows)); diff != "" {
+		t.Error("the messages (-want +got):\n" + diff)
+	}
+	w.refuse = nil
+	sum, err := outbox.Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending, idem.StateParked}})
+	if sum.Done != 3 || err != nil {
+		t.Errorf("once the broker is available: Replay = %+v, %v, want all published", sum, err)
+	}
+	w.want(t, "order.paid o0 ", "order.paid o1 ", "order.paid o2 ")
+}
+
+// A publisher that refuses some messages, and a broker that is away, look the same until another message goes through.
+func TestRefusedMessagesHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	const refused, good = 40, 100
+	s := newApp(t)
+	var mu sync.Mutex
+	published := 0
+	outbox := s.newOutbox(publisher(func(_ context.Context, m broker.Message) error {
+		if strings.HasPrefix(m.ID, "bad") {
+			return errors.New("400 Bad Request")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		published++
+		return nil
+	}))
+	outbox.MaxAttempts = 2
+	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		for n := range refused + good {
+			id := fmt.Sprint("good", n)
+			if n < refused {
+				id = fmt.Sprint("bad", n)
+			}
+			if err := outbox.EmitTx(t.Context(), tx, broker.Message{ID: id, Type: "order.paid", Key: id}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.start(outbox.Inbox)
+	s.until(`select count(*) = $1 from idem_events where state = 'done'`, good)
+	more := 0
+	for parked := 0; parked < refused; parked = queryOne[int](s, `select count(*) from idem_events where state = 'parked' and attempts = 2`) {
+		more++ // without which nobody knows that the broker is there
+		if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return outbox.EmitTx(t.Context(), tx, broker.Message{Type: "order.paid"}) }); err != nil {
+			t.Fatal(err)
+		}
+		s.until(`select count(*) = $1 from idem_events where state = 'done'`, good+more)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if published < good {
+		t.Errorf("%d messages were published, want %d and some of %d", published, good, more)
+	}
+	s.wantHealth("the broker is there", s.newHealth(outbox.Inbox), "parked", "40 events are parked")
+}
+
+func TestSecondMessageWithAnIDAndAnotherBodyIsListedAndFailsNoHandler(t *testing.T) {
+	t.Parallel()
+	s, w := newApp(t), &fakeBroker{}
+	outbox := s.newOutbox(w)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		return errors.Join(pay(ctx, tx, n), outbox.Emit(ctx, broker.Message{ID: "receipt", Type: "order.paid", Key: "o1", Body: []byte(n.ID)}))
+	})
+	for _, id := range []string{"e1", "e2", "e3"} {
+		s.wantAnswer(paid(id), http.StatusOK)
+	}
+	s.wantEffects(3)
+	s.drain()
+	w.want(t, "order.paid o1 e1")
+	if n := strings.Count(s.logged(), "outbox conflict: another message was emitted with this ID before"); n != 1 {
+		t.Errorf("it is logged %d times, want once:\n%s", n, s.logged())
+	}
+	found, all, err := operator.New(outbox.Inbox, "ana").Conflicts(t.Context(), 10)
+	if err != nil || all != 1 || len(found) != 1 || found[0].Event.ID != "receipt" {
+		t.Errorf("the conflicts are %v, %d, %v, want that of receipt", found, all, err)
+	}
+	err = pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		return outbox.EmitTx(t.Context(), tx, broker.Message{ID: "other", Type: "order.paid", Body: []byte("1")})
+	})
+	again := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		return outbox.EmitTx(t.Context(), tx, broker.Message{ID: "other", Type: "order.paid", Body: []byte("2")})
+	})
+	if err != nil || again != nil || strings.Count(s.logged(), "outbox conflict") != 2 {
+		t.Errorf("EmitTx = %v, then %v, and the log is\n%s", err, again, s.logged())
+	}
+}
+
+// publisher is a publisher in a function.
+type publisher func(context.Context, broker.Message) error
+
+func (p publisher) Publish(ctx context.Context, m broker.Message) error { return p(ctx, m) }
+
+// emitMany emits n messages of as many Keys.
+func (s *app) emitMany(o *outbox.Outbox, n int) {
+	s.Helper()
+	err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
+		for k := range n {
+			if err := o.EmitTx(s.Context(), tx, broker.Message{Type: "order.paid", ID: fmt.Sprint(k), Key: fmt.Sprint("o", k)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+}

@@ -1,0 +1,595 @@
+package promises_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
+	t.Parallel()
+	const entity, actor, reason = "cus-7781", "ines@shop", "request-17"
+	letter := func(id string) idem.Event {
+		return identify(fmt.Appendf(nil, `{"id":"evt-5512-%[1]s","type":"paid","order":"%[2]s-%[1]s","name":%[3]q}`, id, entity, secret))
+	}
+	s := newInboxApp(t)
+	var fixed atomic.Bool
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if fixed.Load() {
+			return nil
+		}
+		return fmt.Errorf("no order of %s", secret)
+	})
+	heard := &hearing{}
+	s.processor.KeepPayloads, s.processor.ParkAfter, s.processor.Tracer = true, 2, heard
+	s.inbox.KeepPayloads, s.inbox.MaxAttempts, s.inbox.Tracer = true, 1, heard
+
+	person, ids := map[string]bool{}, map[string]bool{} // where they are
+	look := func() {
+		for _, place := range s.columnsWith(secret) {
+			person[place] = true
+		}
+		for _, id := range []string{entity, "evt-5512", actor, reason} {
+			for _, place := range s.columnsWith(id) {
+				ids[place] = true
+			}
+		}
+	}
+	ines := operator.New(s.inbox, actor)
+	ines.Progress = func(sum idem.Replayed, of int) { // she stops what she has begun, at its last event
+		if sum.Failed != of {
+			return
+		}
+		running, err := ines.Actions(t.Context(), 0, 1)
+		if err == nil {
+			err = ines.Stop(t.Context(), running[0].ID, reason)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	accept := func(accept func(context.Context, idem.Event) (idem.Outcome, error), id string, want idem.Outcome) {
+		t.Helper()
+		if outcome, _ := accept(t.Context(), letter(id)); outcome != want {
+			t.Errorf("%s is %s, want %s", id, outcome, want)
+		}
+		look()
+	}
+	replay := func(want idem.Replayed) {
+		t.Helper()
+		if sum, err := ines.Replay(t.Context(), idem.Filter{}, reason); counted(sum) != counted(want) || err != nil {
+			t.Errorf("Replay = %+v, %v, want %+v", sum, err, want)
+		}
+		look()
+	}
+
+	// Delivered, failed, parked, in both modes.
+	accept(s.processor.Accept, "inline", idem.Retrying)
+	accept(s.processor.Accept, "inline", idem.Parked)
+	accept(s.inbox.Accept, "worked", idem.Pending)
+	s.drain(1)
+	look()
+
+	// Replayed in vain, looked at, given up; then fixed, done and archived.
+	replay(idem.Replayed{Failed: 2})
+	err := ines.Record(t.Context(), "reveal", "notes//evt-5512-inline", reason, func(context.Context) (string, error) { return "shown", nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := ines.Discard(t.Context(), idem.Filter{IDs: []string{"evt-5512-worked"}}, reason); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	look()
+	fixed.Store(true)
+	replay(idem.Replayed{Done: 1})
+	fixed.Store(false)
+	accept(s.inbox.Accept, "open", idem.Pending)
+	s.drain(1)
+	look()
+
+	logged, observed := s.logged(), ""
+	for _, o := range s.observations() {
+		observed += fmt.Sprintf("%v %s\n", o.Err, o.Event.Payload)
+		if text := o.Label + o.Source + string(o.Outcome); strings.Contains(text, secret) || strings.Contains(text, entity) {
+			t.Errorf("labels of metrics are %q", text)
+		}
+	}
+	for place, text := range map[string]string{"Logger": logged, "Observe": observed, "Tracer": heard.text()} {
+		if strings.Contains(text, secret) {
+			person[place] = true
+		}
+	}
+	if strings.Contains(logged, `"name"`) || strings.Contains(logged, `\"name\"`) {
+		t.Error("the log has a body:\n" + logged)
+	}
+	if diff := cmp.Diff(placesOf(t, "Data about the person"), slices.Sorted(maps.Keys(person))); diff != "" {
+		t.Error("places with the person's name (-the page +found):\n" + diff)
+	}
+	maps.DeleteFunc(ids, func(place string, _ bool) bool { return person[place] })
+	if diff := cmp.Diff(placesOf(t, "Ids, and persons that act"), slices.Sorted(maps.Keys(ids))); diff != "" {
+		t.Error("places with ids and names of operators (-the page +found):\n" + diff)
+	}
+
+	// Erased, and delivered again.
+	ines.EraseNotDone = true
+	s.erase(ines, operator.Erased{Events: 3}, "evt-5512-inline", "evt-5512-worked", "evt-5512-open")
+	for _, id := range []string{"inline", "worked", "open"} {
+		accept(s.processor.Accept, id, idem.Duplicate)
+		accept(s.inbox.Accept, id, idem.Duplicate)
+	}
+	if found := s.columnsWith(secret); found != nil {
+		t.Errorf("after Erase the person's name is in %v", found)
+	}
+	left := map[string]bool{}
+	for _, id := range []string{entity, "evt-5512"} {
+		for _, place := range s.columnsWith(id) {
+			left[place] = true
+		}
+	}
+	want := []string{"idem_audit.events", "idem_audit.filter", "idem_audit.result", "idem_audit_events.event", "idem_event_log.entity", "idem_event_log.event_id", "idem_events.event", "idem_events.key"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(left))); diff != "" {
+		t.Error("ids that are left (-want +got):\n" + diff)
+	}
+}
+
+// A handler that returns what Postgres says, or prints all of it, names nobody by that.
+func TestWhatPostgresQuotesOfARowIsInNoErrorThatIsStoredLoggedOrObserved(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.exec(`create table people (email text unique, age int, constraint adult check (age > 17)); insert into people values ('` + secret + `', 30)`)
+	statements := map[string]func(context.Context, pgx.Tx) error{
+		"unique": func(ctx context.Context, tx pgx.Tx) error {
+			return runSQL(ctx, tx, `insert into people values ($1)`, secret)
+		},
+		"check": func(ctx context.Context, tx pgx.Tx) error {
+			return runSQL(ctx, tx, `insert into people values ($1 || 'x', 3)`, secret)
+		},
+		"number": func(ctx context.Context, tx pgx.Tx) error { return runSQL(ctx, tx, `select $1::text::int`, secret) },
+		"json": func(ctx context.Context, tx pgx.Tx) error {
+			return runSQL(ctx, tx, `select $1::text::jsonb`, `{"a": `+secret)
+		},
+		"date": func(ctx context.Context, tx pgx.Tx) error { return runSQL(ctx, tx, `select $1::text::date`, secret) },
+		"cast": func(ctx context.Context, tx pgx.Tx) error { return runSQL(ctx, tx, `select $1::int`, []string{secret}) },
+		"deferred": func(ctx context.Context, tx pgx.Tx) error {
+			idem.ExecAtCommit(ctx, `insert into people values ($1)`, secret)
+			return nil
+		},
+		"detail": func(ctx context.Context, tx pgx.Tx) error {
+			err := runSQL(ctx, tx, `insert into people values ($1)`, secret)
+			said, ok := errors.AsType[*pgconn.PgError](err)
+			if !ok {
+				return err
+			}
+			return errors.Join(fmt.Errorf("storing a person: %w: %s", err, said.Detail), errors.New("in full"))
+		},
+	}
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error { return statements[n.Order](ctx, tx) })
+	s.openInbox()
+	for name := range statements {
+		s.wantAnswer(fmt.Sprintf(`{"id":"inline %[1]s","type":"paid","order":%[1]q}`, name), http.StatusServiceUnavailable)
+	}
+	s.processor.ParkAfter = 1
+	s.inbox.MaxAttempts = 1
+	for name := range statements {
+		s.store(idem.Event{ID: "worked " + name, Type: "paid", Key: "worked " + name, Payload: fmt.Appendf(nil, `{"type":"paid","order":%q}`, name)})
+	}
+	s.drain(len(statements))
+	for name, want := range map[string]string{
+		"unique":   `ERROR: duplicate key value violates unique constraint "people_email_key" (SQLSTATE 23505)`,
+		"check":    `ERROR: new row for relation "people" violates check constraint "adult" (SQLSTATE 23514)`,
+		"number":   `ERROR: invalid input syntax for type integer: "…" (SQLSTATE 22P02)`,
+		"json":     `ERROR: invalid input syntax for type json (SQLSTATE 22P02)`,
+		"date":     `ERROR: invalid input syntax for type date: "…" (SQLSTATE 22007)`,
+		"cast":     `failed to encode args[0]: unable to encode … into binary format for int4 (OID 23): cannot find encode plan`,
+		"deferred": `ERROR: duplicate key value violates unique constraint "people_email_key" (SQLSTATE 23505)`,
+		"detail":   "storing a person: ERROR: duplicate key value violates unique constraint \"people_email_key\" (SQLSTATE 23505): …\nin full",
+	} {
+		for _, mode := range []string{"inline ", "worked "} {
+			got := queryOne[string](s, `select last_error from idem_events where event like '%/' || $1`, mode+name)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s%s (-want +got):\n%s", mode, name, diff)
+			}
+		}
+	}
+	if found := s.columnsWith(secret); found != nil {
+		t.Errorf("%s is in %v", secret, found)
+	}
+	if strings.Contains(s.logged(), secret) {
+		t.Error("the log names the person:\n" + s.logged())
+	}
+	failures := 0
+	for _, o := range s.observations() {
+		if o.Err != nil {
+			failures++
+			if strings.Contains(o.Err.Error(), secret) {
+				t.Errorf("an observation names the person: %v", o.Err)
+			}
+		}
+	}
+	if want := 2 * len(statements); failures != want {
+		t.Errorf("%d failures were observed, want %d", failures, want)
+	}
+}
+
+func TestRedactErrorDecidesWhatAnErrorSaysAndNotWhatItIs(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(func(context.Context, pgx.Tx, *note) error { return idem.NoRetry(errNamesAna) })
+	s.openInbox()
+	for name, redact := range map[string]func(error) string{
+		"typed": func(err error) string { return fmt.Sprintf("%T", errors.Unwrap(errors.Unwrap(err))) },
+		"panic": func(error) string { panic(secret) },
+	} {
+		s.processor.RedactError, s.inbox.RedactError = redact, redact
+		for mode, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"processor": s.processor.Accept, "inbox": s.inbox.Accept} {
+			id := name + mode
+			if _, err := accept(t.Context(), idem.Event{ID: id, Type: "paid", Key: id, Payload: []byte(`{"type":"paid"}`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.drain(1)
+		if outcome, err := s.processor.Accept(t.Context(), idem.Event{ID: name + "unreadable", Type: "paid", Payload: []byte(`{"type":7,"name":"` + secret + `"}`)}); outcome != idem.Parked || err != nil {
+			t.Error(outcome, err)
+		}
+	}
+	want := map[string]string{"typed": "*errors.errorString", "panic": "the error is not shown, because RedactError panicked"}
+	for name, text := range want {
+		for _, mode := range []string{"processor", "inbox"} {
+			s.wantRow(name+mode, "row(state, last_error = '"+text+"')", "(parked,t)")
+		}
+	}
+	if sum, err := s.inbox.Replay(t.Context(), idem.Filter{}); counted(sum) != counted(idem.Replayed{Failed: 6}) || err != nil {
+		t.Error(sum, err)
+	}
+	_, err := s.processor.DryRun(t.Context(), idem.Event{ID: "dry", Type: "paid", Payload: []byte(`{"type":"paid"}`)})
+	if !errors.Is(err, errNamesAna) || strings.Contains(err.Error(), secret) {
+		t.Errorf("DryRun = %v, want the handler's error in other words", err)
+	}
+	for _, o := range s.observations() {
+		if o.Err != nil && strings.Contains(o.Err.Error(), secret) {
+			t.Errorf("an observation names the person: %v", o.Err)
+		}
+	}
+	if strings.Contains(s.logged(), secret) {
+		t.Error("the log names the person:\n" + s.logged())
+	}
+	if found := s.columnsWith(secret); len(found) != 1 || found[0] != "idem_payloads.body" {
+		t.Errorf("%s is in %v, want the bodies alone", secret, found)
+	}
+}
+
+func TestAnErasedEventLeavesOnlyItsNameAndIsADuplicateForGood(t *testing.T) {
+	t.Parallel()
+	for name, keep := range map[string]bool{"bodies are dropped": false, "bodies are kept": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.on(naming)
+			s.openInbox()
+			s.processor.KeepPayloads, s.inbox.KeepPayloads = keep, keep
+			s.endpoint(s.processor, idem.StateDone)
+			s.wantAnswer(ofPerson("inline"), http.StatusOK)
+			s.wantAnswer(ofPerson("badinline"), http.StatusOK)
+			s.store(identify([]byte(strings.ReplaceAll(ofPerson("worked"), `"o"`, `"p"`))), identify([]byte(strings.ReplaceAll(ofPerson("badworked"), `"o"`, `"`+secret+`"`))))
+			s.drain(2)
+			ana := operator.New(s.inbox, "ana")
+			s.erase(ana, operator.Erased{Events: 2, NotDone: 2}, "inline", "badinline", "worked", "badworked")
+			ana.EraseNotDone = true
+			s.erase(ana, operator.Erased{Events: 4}, "inline", "badinline", "worked", "badworked")
+			for id, want := range map[string]string{
+				"inline": "(done,,0,o)", "badinline": `(discarded,"discarded: erased",1,o)`,
+				"worked": "(done,,0,p)", "badworked": `(discarded,"discarded: erased",1,` + secret + `)`,
+			} {
+				s.wantRow(id, "row(state, last_error, attempts, key)", want)
+			}
+			// The entity's id stays, and here it is the name.
+			if diff := cmp.Diff([]string{"idem_event_log.entity", "idem_events.key"}, s.columnsWith(secret)); diff != "" {
+				t.Error("what is left (-want +got):\n" + diff)
+			}
+			effects := queryOne[int](s, `select count(*) from effects`)
+			for _, id := range []string{"inline", "badinline", "worked", "badworked"} {
+				e := identify([]byte(ofPerson(id)))
+				for mode, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"processor": s.processor.Accept, "inbox": s.inbox.Accept} {
+					if outcome, err := accept(t.Context(), e); outcome != idem.Duplicate || err != nil {
+						t.Errorf("%s: %s comes again: %s, %v, want a duplicate", mode, id, outcome, err)
+					}
+				}
+			}
+			s.wantEffects(effects)
+			if n := queryOne[int](s, `select (select count(*) from idem_payloads) + (select count(*) from idem_archive)`); n != 0 {
+				t.Errorf("%d bodies are stored after the redeliveries, want none", n)
+			}
+		})
+	}
+}
+
+func TestEventsBehindAnErasedOneGoOn(t *testing.T) {
+	t.Parallel()
+	s, m := newApp(t), &fixable{}
+	s.on(m.handle)
+	s.openInbox()
+	s.store(letter("bad1", "a", 1), letter("a2", "a", 2), letter("a3", "a", 3))
+	s.drain(1)
+	m.fixed.Store(true)
+	ana := operator.New(s.inbox, "ana")
+	ana.EraseNotDone = true
+	s.erase(ana, operator.Erased{Events: 1}, "bad1")
+	s.drain(2)
+	m.wantDone(t, "a2", "a3")
+}
+
+// What is being processed is a handler's; what was changed by hand is still found.
+func TestEraseLeavesWhatIsBeingProcessedAndTakesWhatHasNoBody(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(naming)
+	s.openInbox()
+	s.store(identify([]byte(ofPerson("bad1"))))
+	s.drain(1)
+	s.wantAnswer(paid("e2"), http.StatusOK)
+	ana := operator.New(s.inbox, "ana")
+	ana.EraseNotDone = true
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from idem_events for update`); err != nil {
+		t.Fatal(err)
+	}
+	s.erase(ana, operator.Erased{Busy: 2}, "bad1", "e2")
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(`delete from idem_payloads where event like '%bad1'`)
+	s.erase(ana, operator.Erased{Events: 2}, "bad1", "e2")
+	s.wantRow("bad1", "row(state, last_error)", `(discarded,"discarded: erased")`)
+	s.wantState("e2", idem.StateDone)
+}
+
+func TestTheAuditTrailSaysWhoErasedWhatWithoutAWordOfIt(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(naming)
+	s.openInbox()
+	s.store(identify([]byte(strings.ReplaceAll(ofPerson("bad1"), `"o"`, `"`+secret+`"`))), letter("e2", "p", 1))
+	s.drain(2)
+	ana := operator.New(s.inbox, "ana@shop")
+	if _, err := ana.Replay(t.Context(), idem.Filter{}, "try again"); err != nil {
+		t.Fatal(err)
+	}
+	s.erase(ana, operator.Erased{Events: 1, NotDone: 1}, "bad1", "e2")
+	ana.EraseNotDone = true
+	s.erase(ana, operator.Erased{Events: 2}, "bad1", "e2")
+	want := []operator.Action{
+		{Action: "replay", Filter: "states unhandled parked", Reason: "try again", Events: 1, Result: "0 done, 1 failed, 0 without a handler; first failure: paid bad1"},
+		{Action: "erase", Filter: "2 by row key", Reason: "request 17", Events: 1, Result: "1 erased; 1 left alone: not done"},
+		{Action: "erase", Filter: "2 by row key", Reason: "request 17", Events: 2, Result: "2 erased"},
+	}
+	for n := range want {
+		want[n].Actor, want[n].Source = "ana@shop", "notes"
+	}
+	trail := s.trail()
+	if diff := cmp.Diff(want, trail, anyTime); diff != "" {
+		t.Error("the trail (-want +got):\n" + diff)
+	}
+	keys, err := ana.ActionEvents(t.Context(), trail[2].ID)
+	if diff := cmp.Diff([]string{"notes//bad1", "notes//e2"}, keys); diff != "" || err != nil {
+		t.Error(err, "the events (-want +got):\n"+diff)
+	}
+	if text := queryOne[string](s, `select string_agg(a::text, '') from idem_audit a`); strings.Contains(text, secret) {
+		t.Error("the trail names the person: " + text)
+	}
+}
+
+func TestTheAuditTrailHasNoHandlersErrorAlsoWhereItsSessionWasEnded(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	fixed := false
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if !fixed {
+			return idem.NoRetry(errors.New("no such order"))
+		}
+		err := runSQL(ctx, tx, `select pg_terminate_backend(pg_backend_pid())`)
+		return fmt.Errorf("no order of %s: %w", secret, err)
+	})
+	s.openInbox()
+	s.processor.RedactError = func(error) string { return "redacted" }
+	s.wantAnswer(paid("bad1"), http.StatusOK)
+	fixed = true
+	for _, o := range []*operator.Operator{operator.New(s.inbox, "ana"), operator.New(s.processor, "ana")} {
+		if r, err := o.Replay(t.Context(), idem.Filter{}, ""); err != nil || r.Failed != 1 {
+			t.Errorf("Replay = %+v, %v, want one failed", r, err)
+		}
+	}
+	for _, a := range s.trail() {
+		if want := "0 done, 1 failed, 0 without a handler; first failure: paid bad1"; a.Result != want {
+			t.Errorf("the trail says %q, want %q", a.Result, want)
+		}
+	}
+}
+
+func TestEraseIsRefusedWithoutAReasonANameOrItsOwnSource(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.openInbox()
+	s.store(letter("e1", "o", 0))
+	events := s.listed(idem.Filter{States: []idem.State{idem.StatePending}})
+	ofOther := []idem.StoredEvent{{Event: idem.Event{Source: "letters", ID: "e1"}}}
+	for says, erase := range map[string]func() (operator.Erased, error){
+		"give a reason":               func() (operator.Erased, error) { return operator.New(s.inbox, "ana").Erase(t.Context(), events, "") },
+		"the operator has no name":    func() (operator.Erased, error) { return operator.New(s.inbox, "").Erase(t.Context(), events, "17") },
+		`one of source "letters" was`: func() (operator.Erased, error) { return operator.New(s.inbox, "ana").Erase(t.Context(), ofOther, "17") },
+	} {
+		if e, err := erase(); err == nil || !strings.Contains(err.Error(), says) || e != (operator.Erased{}) {
+			t.Errorf("Erase = %v, %v, want an error with %q", e, err, says)
+		}
+	}
+	s.wantPayload("e1", string(letter("e1", "o", 0).Payload))
+}
+
+// Nothing that is printed shows a secret, however it is printed.
+func TestPrintedCredentialsShowNoSecret(t *testing.T) {
+	t.Parallel()
+	c := idem.Credentials{Scope: "shop-1", Secrets: []string{"open sesame", "open barley"}}
+	type config struct {
+		Name     string
+		Accounts []idem.Credentials
+		Main     *idem.Credentials
+	}
+	values := []any{c, &c, []idem.Credentials{c}, map[string]idem.Credentials{"a": c}, config{"x", []idem.Credentials{c}, &c}, &config{Main: &c}}
+	for _, v := range values {
+		var printed []string
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%10v"} {
+			printed = append(printed, fmt.Sprintf(verb, v))
+		}
+		encoded, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text, jsonLog bytes.Buffer
+		slog.New(slog.NewTextHandler(&text, nil)).Info("start", "config", v)
+		slog.New(slog.NewJSONHandler(&jsonLog, nil)).Info("start", "config", v)
+		printed = append(printed, string(encoded), text.String(), jsonLog.String(), fmt.Sprint(v), fmt.Sprintln(v))
+		for _, p := range printed {
+			for _, secret := range []string{"sesame", "barley", "736573616d65", "736573616D65", "115 101 115"} {
+				if strings.Contains(p, secret) {
+					t.Errorf("%T is printed with a secret: %s", v, p)
+				}
+			}
+		}
+	}
+	if got, want := fmt.Sprintf("%+v", c), `{Scope:"shop-1" Secrets:2 redacted}`; got != want {
+		t.Errorf("printed as %s, want %s", got, want)
+	}
+}
+
+// secret is a person's name, which the tests look for.
+const secret = "Ana-de-Souza"
+
+// hearing is a tracer that notes what it is told.
+type hearing struct {
+	mu    sync.Mutex
+	heard strings.Builder
+}
+
+func (h *hearing) Start(ctx context.Context, _ idem.Span) (context.Context, func(idem.Observation)) {
+	return ctx, func(o idem.Observation) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		fmt.Fprintf(&h.heard, "%v\n", o.Err)
+	}
+}
+
+func (h *hearing) Carrier(context.Context) string { return "a carrier for " + secret }
+
+func (h *hearing) text() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.heard.String()
+}
+
+// columnsWith lists the columns of this package's tables in which a text is, as table.column.
+func (s *app) columnsWith(text string) (found []string) {
+	s.Helper()
+	// By oid: a cast of a name to regclass would also be tried on the tables of other schemas, and fail.
+	columns := queryOne[[]string](s, `
+		select array_agg(relname || '.' || attname) from pg_class join pg_attribute on attrelid = pg_class.oid
+		where relnamespace = current_schema::regnamespace and relkind in ('r', 'p', 'v') and not relispartition
+			and relname like 'idem\_%' and attnum > 0 and not attisdropped`)
+	for _, c := range columns {
+		table, column, _ := strings.Cut(c, ".")
+		// Bytes as text, and the rest as it prints.
+		shown := fmt.Sprintf(`case when pg_typeof(%[1]s) = 'bytea'::regtype then encode(%[1]s::text::bytea, 'escape') else %[1]s::text end`, column)
+		if queryOne[bool](s, `select exists (select from `+table+` where position($1 in `+shown+`) > 0)`, text) {
+			found = append(found, c)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func (s *app) observations() []idem.Observation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]idem.Observation(nil), s.observed...)
+}
+
+// placesOf lists the places that a section of docs/private-data.md names: what is code in the first
+// cells of its table.
+func placesOf(t *testing.T, section string) (places []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/private-data.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "\n## "+section+"\n")
+	rest, _, _ = strings.Cut(rest, "\n## ")
+	code := regexp.MustCompile("`([^`]+)`")
+	for line := range strings.SplitSeq(rest, "\n") {
+		if cells := strings.Split(line, "|"); len(cells) > 1 {
+			for _, match := range code.FindAllStringSubmatch(cells[1], -1) {
+				places = append(places, match[1])
+			}
+		}
+	}
+	slices.Sort(places)
+	return places
+}
+
+// erase has ana erase the events of these ids.
+func (s *app) erase(ana *operator.Operator, want operator.Erased, ids ...string) {
+	s.Helper()
+	var events []idem.StoredEvent
+	for _, id := range ids {
+		found, err := ana.WithID(s.Context(), id)
+		if err != nil {
+			s.Fatal(err)
+		}
+		events = append(events, found...)
+	}
+	got, err := ana.Erase(s.Context(), events, "request 17")
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		s.Errorf("Erase(%q) = %v (-want +got):\n%s", ids, err, diff)
+	}
+}
+
+// runSQL executes a statement, and returns its error as it is.
+func runSQL(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+	_, err := tx.Exec(ctx, sql, args...)
+	return err
+}
+
+var errNamesAna = errors.New("no order of " + secret)
+
+// naming fails as handlers do that write what they got into their errors.
+func naming(ctx context.Context, tx pgx.Tx, n *note) error {
+	if strings.HasPrefix(n.ID, "bad") {
+		return idem.NoRetry(fmt.Errorf("no order of %s", n.Order))
+	}
+	return pay(ctx, tx, n)
+}
+
+// ofPerson is a body of that person.
+func ofPerson(id string) string {
+	return fmt.Sprintf(`{"id":%q,"type":"paid","order":"o","name":%q}`, id, secret)
+}

@@ -1,0 +1,382 @@
+package promises_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+// Since Postgres 15 an ordinary role may not create tables. It can start where
+// all is migrated, and needs no more than this for all that there is.
+func TestRoleThatMayOnlyReadAndWriteRunsBothModes(t *testing.T) {
+	t.Parallel()
+	owner, role, name := asRole(t)
+	if err := idem.Migrate(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	execAll(t, owner, `create table effects (event text not null, scope text not null default '')`,
+		mayUse+strings.TrimSuffix(name, "_app")+` to `+name)
+	if _, err := role.Exec(t.Context(), `create table mine ()`); err == nil {
+		t.Fatal("the role may create tables: this proves nothing")
+	}
+	if err := idem.Migrate(t.Context(), role); err != nil {
+		t.Fatal("Migrate =", err)
+	}
+
+	s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
+	m := &fixable{}
+	s.on(m.handle)
+	s.processor, s.inbox = s.newProcessor(), nil
+	s.openInbox()
+	s.processor.KeepPayloads, s.inbox.KeepPayloads = true, true
+	s.endpoint(s.processor, idem.StateDone)
+	for range 2 {
+		s.wantAnswer(paid("e1"), http.StatusOK)
+		s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
+		s.wantAnswer(paid("bad1"), http.StatusOK)
+	}
+	s.wantAnswer(`{"id":"e1","type":"paid","order":"another body"}`, http.StatusOK)
+	if conflicts, _, err := operator.New(s.processor, "").Conflicts(t.Context(), 100); len(conflicts) != 1 || err != nil {
+		t.Errorf("Conflicts = %v, %v, want one", conflicts, err)
+	}
+	s.store(letter("bad2", "o2", 0), letter("e3", "o2", 0), letter("bad4", "o4", 0))
+	s.drain(2)
+	if blocked, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100); len(blocked) != 1 || err != nil {
+		t.Errorf("Blocked = %v, %v, want one", blocked, err)
+	}
+	if stats, err := s.inbox.Stats(t.Context()); stats.Parked.Events != 3 || err != nil {
+		t.Errorf("Stats = %+v, %v, want three parked", stats, err)
+	}
+	s.wantDiscarded(idem.Filter{IDs: []string{"bad4"}}, "a test", 1)
+	m.fixed.Store(true)
+	s.wantRequeued(idem.Filter{IDs: []string{"bad2"}}, 1)
+	s.drain(2)
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Unhandled: 1})
+	s.wantEffects(4)
+	if n := queryOne[int](s, `select count(*) from idem_event_log`); n != 6 {
+		t.Errorf("the view shows %d events, want 6", n)
+	}
+	if n, err := operator.New(s.inbox, "ana").Discard(t.Context(), idem.Filter{IDs: []string{"new"}}, "a test"); n != 1 || err != nil {
+		t.Errorf("Discard by an operator = %d, %v", n, err)
+	}
+	s.exec(`update idem_events set received_at = '2020-01-01'`)
+	s.wantPruned(s.processor, 6)
+}
+
+// Where something is missing, the error says what to do.
+func TestMigrateByARoleThatMayNotSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		migrated bool // by this version; a later one is missing
+	}{
+		"nothing is migrated": {false}, "a later version is missing": {true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			owner, role, name := asRole(t)
+			migrate := func() error { return idem.Migrate(t.Context(), role) }
+			if c.migrated {
+				if err := idem.Migrate(t.Context(), owner); err != nil {
+					t.Fatal(err)
+				}
+				execAll(t, owner, mayUse+strings.TrimSuffix(name, "_app")+` to `+name)
+				migrate = func() error {
+					return migrateFiles(t.Context(), role, later(`alter table idem_events add column region text`), time.Minute)
+				}
+			}
+			err := migrate()
+			for _, say := range []string{"the role may not create tables", "run Migrate once with one that may", "grant this role select, insert, update and delete"} {
+				if err == nil || !strings.Contains(err.Error(), say) {
+					t.Errorf("Migrate = %v\nwant it to say %q", err, say)
+				}
+			}
+		})
+	}
+}
+
+// What a role needs of each table, and no more, in both modes; and for each of these rights
+// a role that lacks it.
+func TestHealthAsksForTheRightsThatAReceiverNeedsAndForNoMore(t *testing.T) {
+	t.Parallel()
+	const all = "select insert update delete"
+	processor := map[string]string{"idem_events": all, "idem_payloads": all, "idem_archive": "select update delete", "idem_prunes": "select insert update", "idem_audit": "select"}
+	keeping := map[string]string{"idem_events": all, "idem_payloads": all, "idem_archive": "select insert update delete", "idem_prunes": "select insert update", "idem_audit": "select"}
+	inbox := map[string]string{"idem_events": all, "idem_payloads": all, "idem_archive": "select update delete", "idem_prunes": "select insert update", "idem_audit": "select", "idem_workers": all}
+	for name, needs := range map[string]map[string]string{"processor": processor, "processor that keeps bodies": keeping, "inbox": inbox} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			owner, role, roleName := asRole(t)
+			if err := idem.Migrate(t.Context(), owner); err != nil {
+				t.Fatal(err)
+			}
+			change := func(change, verb, table string) {
+				t.Helper()
+				execAll(t, owner, fmt.Sprintf("%s %s on %s %s %s", change, verb, table, map[string]string{"grant": "to", "revoke": "from"}[change], roleName))
+			}
+			execAll(t, owner, `create table effects (event text not null, scope text not null default '')`)
+			change("grant", "select, insert", "effects")
+			for table, verbs := range needs {
+				change("grant", strings.ReplaceAll(verbs, " ", ", "), table)
+			}
+			s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
+			s.on((&fixable{}).handle)
+			s.processor = s.newProcessor()
+			s.processor.KeepPayloads = name == "processor that keeps bodies"
+			s.openInbox()
+			var part health.Part = s.processor
+			if name == "inbox" {
+				part = s.inbox
+			}
+			s.wantHealth("it has all that it needs", s.newHealth(part), "", "")
+
+			// Nothing of it is missed.
+			if name == "inbox" {
+				s.store(letter("e1", "o1", 0), letter("bad2", "o2", 0))
+				s.drain(2)
+			} else {
+				s.endpoint(s.processor, idem.StateDone)
+				for range 2 {
+					s.wantAnswer(paid("e1"), http.StatusOK)
+					s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
+				}
+				s.wantAnswer(paid("bad1"), http.StatusOK) // it is parked
+			}
+			if _, err := s.processor.Prune(t.Context()); err != nil {
+				t.Error(err)
+			}
+			execAll(t, owner, `delete from idem_payloads where source <> ''`, `delete from idem_events`)
+
+			// Each is asked for.
+			for table, verbs := range needs {
+				for verb := range strings.FieldsSeq(verbs) {
+					change("revoke", verb, table)
+					want := fmt.Sprintf("its role lacks rights: %s on %s: grant", verb, table)
+					h := s.newHealth(part)
+					s.wantHealth(verb+" on "+table, h, "postgres", want)
+					if said := fmt.Sprint(h.Report()); strings.Contains(said, roleName) {
+						t.Errorf("it names the role: %s", said)
+					}
+					change("grant", verb, table)
+				}
+			}
+			execAll(t, owner, `alter table idem_events enable row level security`)
+			s.wantHealth("a host has hidden the rows", s.newHealth(part), "postgres", "its role lacks rights: rows of idem_events, which row level security hides: grant")
+			execAll(t, owner, `alter table idem_events disable row level security`)
+			s.wantHealth("all are granted again", s.newHealth(part), "", "")
+		})
+	}
+}
+
+// What support staff sees of an event, by the names that it uses.
+func TestEventLogShowsEveryEventInPlainColumns(t *testing.T) {
+	t.Parallel()
+	s := newApp(t).openInbox()
+	s.on(refuseBad)
+	s.wantAnswer(paid("done/1"), http.StatusOK)
+	s.wantAnswer(`{"id":"done/1","type":"paid","order":"another body"}`, http.StatusOK)
+	s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
+	s.store(in("shop/1", letter("bad1", "o7", 1)))
+	s.drain(1)
+	s.store(in("shop/1", letter("e2", "o7", 2)))
+	s.drain(0)
+
+	type line struct {
+		Source, Scope, EventID, Type, Entity, State string
+		Attempts                                    int
+		LastError                                   string
+		Occurred, Conflict, Due, Done, Failures     bool
+	}
+	rows, err := s.pool.Query(t.Context(), `select source, scope, event_id, type, entity, state, attempts, coalesce(last_error, ''),
+		occurred_at is not null, conflict_at is not null, due_at is not null, done_at is not null, failures is not null from idem_event_log order by received_at`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowToStructByPos[line])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []line{
+		{"notes", "", "done/1", "paid", "o1", "done", 0, "", false, true, false, true, false},
+		{"notes", "", "new", "new", "", "unhandled", 0, "", false, false, false, false, false},
+		{"notes", "shop%2F1", "bad1", "paid", "o7", "parked", 1, "no such order", true, false, false, false, true},
+		{"notes", "shop%2F1", "e2", "paid", "o7", "pending", 0, "", true, false, false, false, false},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("idem_event_log (-want +got):\n" + diff)
+	}
+	if n := queryOne[int](s, `select count(*) from information_schema.columns
+		where table_schema = current_schema() and table_name = 'idem_event_log' and data_type = 'bytea'`); n != 0 {
+		t.Error("the log shows bodies")
+	}
+}
+
+// However an event came to be done, its body is in the archive then, with its
+// times, and nowhere else.
+func TestBodiesOfDoneEventsAreArchivedWhenAsked(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	e := letter("bad1", "o1", 0)
+	e.OccurredAt = at
+	deliver := func(s *app) { _, _ = s.processor.Accept(s.Context(), e) }
+	for name, process := range map[string]func(s *app, m *fixable){
+		"a delivery": func(s *app, m *fixable) { m.fixed.Store(true); deliver(s) },
+		"a delivery after it was parked": func(s *app, m *fixable) {
+			deliver(s)
+			m.fixed.Store(true)
+			deliver(s)
+		},
+		"Replay": func(s *app, m *fixable) {
+			deliver(s)
+			m.fixed.Store(true)
+			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+		},
+		"a worker": func(s *app, m *fixable) { m.fixed.Store(true); s.store(e); s.drain(1) },
+		"a worker, after Requeue": func(s *app, m *fixable) {
+			s.store(e)
+			s.drain(1)
+			m.fixed.Store(true)
+			s.wantRequeued(idem.Filter{}, 1)
+			s.drain(1)
+		},
+		"Discard": func(s *app, m *fixable) {
+			deliver(s)
+			s.wantDiscarded(idem.Filter{Keys: []string{"o1"}}, "a test", 1)
+		},
+	} {
+		for _, keep := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s, m := newApp(t).openInbox(), &fixable{}
+				s.on(m.handle)
+				s.processor.KeepPayloads, s.inbox.KeepPayloads = keep, keep
+				process(s, m)
+				if n := queryOne[int](s, `select count(*) from idem_payloads`); n != 0 {
+					t.Error("the body is with those of events that are not done")
+				}
+				const archived = `select count(*) from idem_archive a join idem_events e using (event)
+					where body = $1 and a.occurred_at = $2 and abs(extract(epoch from a.received_at - e.received_at)) < 60`
+				want := 0
+				if keep {
+					want = 1
+				}
+				if got := queryOne[int](s, archived, e.Payload, at); got != want {
+					t.Errorf("KeepPayloads %t: %d bodies are in the archive, want %d", keep, got, want)
+				}
+				if got := s.listed(idem.Filter{States: []idem.State{idem.StateDone, idem.StateDiscarded}}); len(got) != 0 {
+					t.Errorf("%d events are listed that are done", len(got))
+				}
+			})
+		}
+	}
+}
+
+// With the rights that docs/oncall.md grants, and no others.
+func TestSupportReadsTheViewAndNothingElse(t *testing.T) {
+	t.Parallel()
+	owner, role, name := asRole(t)
+	if err := idem.Migrate(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	index, grant := "", ""
+	for _, sql := range sqlOf(t, "../../docs/oncall.md") {
+		if strings.Contains(sql, "create index") {
+			index += sql
+		} else {
+			grant += sql
+		}
+	}
+	schema := strings.TrimSuffix(name, "_app")
+	execAll(t, owner, index, strings.NewReplacer("schema public", "schema "+schema, "to support", "to "+name).Replace(grant))
+	p := idem.NewProcessor(owner, &notes{})
+	p.Logger = nil
+	for _, id := range []string{"new1", "new2"} {
+		if outcome, err := p.Accept(t.Context(), idem.Event{ID: id, Type: "new", Key: "o1", Payload: []byte(newBody)}); outcome != idem.Unhandled || err != nil {
+			t.Fatal(outcome, err)
+		}
+	}
+	execAll(t, owner, `update idem_events set state = 'done' where event = 'notes//new1'`)
+	var seen []string
+	if err := role.QueryRow(t.Context(), `select array_agg(concat_ws(' ', event_id, state, done_at is not null) order by event_id) from idem_event_log where entity = 'o1'`).Scan(&seen); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"new1 done t", "new2 unhandled f"}, seen); diff != "" {
+		t.Error("support sees (-want +got):\n" + diff)
+	}
+	for _, sql := range []string{
+		`select event from idem_events`, `select body from idem_payloads`, `select body from idem_archive`, `select actor from idem_audit`,
+	} {
+		if _, err := role.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "permission denied") {
+			t.Errorf("%s: %v, want it denied", sql, err)
+		}
+	}
+	if n, err := operator.New(p, "").ScanOfKey(t.Context()); n != 0 || err != nil || index == "" {
+		t.Errorf("with the index of docs/oncall.md %d events are read, %v", n, err)
+	}
+}
+
+// asRole opens two pools on one schema: the owner's, and one of a role that may
+// use the schema and nothing else.
+func asRole(t *testing.T) (owner, role *pgxpool.Pool, name string) {
+	t.Helper()
+	url := idemtest.URL(t)
+	owner = openPool(t, url, func(*pgxpool.Config) {})
+	name = newRole(t, owner)
+	role = openPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["role"] = name })
+	return owner, role, name
+}
+
+// newRole makes a role that may use the owner's schema and nothing else.
+func newRole(t *testing.T, owner *pgxpool.Pool) (name string) {
+	t.Helper()
+	var schema string
+	if err := owner.QueryRow(t.Context(), `select current_schema()`).Scan(&schema); err != nil {
+		t.Fatal(err)
+	}
+	name = schema + "_app"
+	execAll(t, owner, `create role `+name, `grant usage on schema `+schema+` to `+name)
+	t.Cleanup(func() {
+		if _, err := owner.Exec(context.Background(), `drop owned by `+name+`; drop role `+name); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+func execAll(t *testing.T, pool *pgxpool.Pool, statements ...string) {
+	t.Helper()
+	for _, sql := range statements {
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const mayUse = `grant select, insert, update, delete on all tables in schema `
+
+// sqlOf returns the blocks of SQL in a document.
+func sqlOf(t *testing.T, path string) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(text), "```sql\n")
+	for _, block := range blocks[1:] {
+		sql, _, _ := strings.Cut(block, "```")
+		all = append(all, sql)
+	}
+	return all
+}

@@ -1,0 +1,597 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+func TestPruneForgetsOldEventsButNoneThatIsParked(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.processor.ParkAfter = 1
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if strings.HasPrefix(n.ID, "parked") {
+			return errors.New("no such order")
+		}
+		return pay(ctx, tx, n)
+	})
+	for _, id := range []string{"old", "parked-old", "young"} {
+		s.wantAnswer(paid(id), http.StatusOK)
+	}
+	s.wantAnswer(`{"id":"unhandled-old","type":"new"}`, http.StatusOK)
+	s.wantAnswer(`{"id":"unhandled-young","type":"new"}`, http.StatusOK)
+	s.exec(`update idem_events set received_at = now() - interval '50 days' where event like '%old'`)
+	s.exec(`update idem_events set received_at = now() - interval '44 days' where event like '%young'`)
+	s.exec(`insert into idem_events (event, type, key, state, received_at) values ('other//old', '', '', 'done', '2020-01-01')`)
+	s.wantPruned(s.processor, 2)
+	left := queryOne[[]string](s, `select array_agg(event order by event) from idem_events where event like 'notes/%'`)
+	if diff := cmp.Diff([]string{"notes//parked-old", "notes//unhandled-young", "notes//young"}, left); diff != "" {
+		t.Error("left (-want +got):\n" + diff)
+	}
+	s.wantPayload("unhandled-old", "")
+	s.wantPayload("parked-old", paid("parked-old"))
+}
+
+func TestPruneWorksInBatches(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.exec(`insert into idem_events (event, type, key, state, received_at)
+		select 'notes//' || n, 'paid', '', 'done', '2020-01-01' from generate_series(1, 2500) n`)
+	s.wantPruned(s.processor, 2500)
+}
+
+// A delivery in flight holds its row's lock; pruning must pass it by.
+func TestPruneWaitsForNoDelivery(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.wantAnswer(newBody, http.StatusOK)
+	s.exec(`update idem_events set received_at = '2020-01-01'`)
+	s.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes//old', '', '', 'done', '2020-01-01')`)
+	s.wantSeen(s.processor)
+	s.deploy(func(n *notes) {
+		idem.Handle(&n.Routes, "new", func(ctx context.Context, tx pgx.Tx, n *note) error {
+			if deleted, err := s.processor.Prune(ctx); deleted != 1 || err != nil {
+				t.Errorf("Prune = %d, %v, want 1", deleted, err)
+			}
+			return pay(ctx, tx, n)
+		})
+	})
+	s.wantAnswer(newBody, http.StatusOK)
+	s.wantEffects(1)
+}
+
+func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
+	t.Parallel()
+	day := 24 * time.Hour
+	kept := func(s ...string) []string { return sorted(s) }
+	for name, c := range map[string]struct {
+		set                 func(*idem.Processor)
+		events, doneBodies  []string
+		forgotten, openKept int // and payloads of what is not done
+	}{
+		"by default parked events and payloads stay": {
+			set:        func(*idem.Processor) {},
+			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "parked-1", "parked-10", "parked-50"),
+			doneBodies: kept("done-1", "done-10", "discarded-1", "discarded-10"),
+			forgotten:  3, openKept: 2 + 3,
+		},
+		"parked events sooner than the others": {
+			set:        func(p *idem.Processor) { p.Retention.Parked = 5 * day },
+			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "parked-1"),
+			doneBodies: kept("done-1", "done-10", "discarded-1", "discarded-10"),
+			forgotten:  5, openKept: 2 + 1,
+		},
+		"parked events later than the others": {
+			set:        func(p *idem.Processor) { p.Retention.Events, p.Retention.Parked = 5*day, 20*day },
+			events:     kept("done-1", "unhandled-1", "discarded-1", "parked-1", "parked-10"),
+			doneBodies: kept("done-1", "discarded-1"),
+			forgotten:  7, openKept: 1 + 2,
+		},
+		"payloads of what is done sooner": {
+			set:        func(p *idem.Processor) { p.Retention.Payloads = 5 * day },
+			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "parked-1", "parked-10", "parked-50"),
+			doneBodies: kept("done-1", "discarded-1"),
+			forgotten:  3, openKept: 2 + 3,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.stock(1, 10, 50)
+			s.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes2//done', '', '', 'done', '2020-01-01'), ('notes2//failed', '', '', 'parked', '2020-01-01')`)
+			s.exec(`insert into idem_archive (event, received_at, body) values ('notes2//done', '2020-01-01', '')`)
+			s.processor.Retention.AllowProcessingTwice = true
+			c.set(s.processor)
+			s.wantSeen(s.processor)
+			if n, err := engineOf(s.processor).DryPrune(t.Context()); n != int64(c.forgotten) || err != nil {
+				t.Errorf("DryPrune = %d, %v, want %d", n, err, c.forgotten)
+			}
+			s.wantPruned(s.processor, int64(c.forgotten))
+
+			want := append(c.events, "pending-1", "pending-10", "pending-50", "retrying-1", "retrying-10", "retrying-50")
+			const events = `select coalesce(array_agg(substr(event, 8) order by event), '{}') from idem_events where starts_with(event, 'notes/')`
+			if diff := cmp.Diff(sorted(want), queryOne[[]string](s, events)); diff != "" {
+				t.Error("events (-want +got):\n" + diff)
+			}
+			const bodies = `select coalesce(array_agg(substr(event, 8) order by event), '{}') from idem_archive where starts_with(event, 'notes/')`
+			if diff := cmp.Diff(c.doneBodies, queryOne[[]string](s, bodies)); diff != "" {
+				t.Error("payloads of what is done (-want +got):\n" + diff)
+			}
+			if n := queryOne[int](s, `select count(*) from idem_payloads`); n != c.openKept+6 {
+				t.Errorf("%d payloads of what is not done are kept, want %d", n, c.openKept+6)
+			}
+			if n := queryOne[int](s, `select (select count(*) from idem_events where starts_with(event, 'notes2/')) + (select count(*) from idem_archive where starts_with(event, 'notes2/'))`); n != 3 {
+				t.Errorf("%d rows of another source are left of 3", n)
+			}
+			s.wantPruned(s.processor, 0)
+		})
+	}
+}
+
+// What a handler or an operator has locked stays for the next time.
+func TestPruneWaitsForNoRowLock(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.stock(10, 50)
+	s.processor.Retention.Payloads = 24 * time.Hour
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	for _, lock := range []string{
+		`select from idem_events where event = 'notes//done-50' for update`,
+		`select from idem_archive where event = 'notes//discarded-10' for update`,
+	} {
+		if tag, err := tx.Exec(t.Context(), lock); err != nil || tag.RowsAffected() != 1 {
+			t.Fatal(tag, err)
+		}
+	}
+	s.wantPruned(s.processor, 2)
+	s.wantState("done-50", idem.StateDone)
+	s.wantState("discarded-50", "")
+	s.wantPayload("discarded-10", "{}")
+	s.wantPayload("done-10", "")
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.wantPruned(s.processor, 1)
+	s.wantState("done-50", "")
+	s.wantPayload("discarded-10", "")
+}
+
+// A long transaction would keep locks, and all that it deleted from vacuum.
+func TestPruneCommitsInSmallBatches(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.exec(`insert into idem_events (event, type, key, state, received_at)
+		select 'notes//' || n, 'paid', '', 'done', '2020-01-01' from generate_series(1, 20000) n`)
+	s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'not this one'; end $$;
+		create trigger refuse before delete on idem_events for each row when (old.event = 'notes//19999') execute function refuse()`)
+	n, err := s.prunedTwice(s.processor)
+	if err == nil || !strings.HasPrefix(err.Error(), "idem: pruning events: ") || n < 5000 || n > 19998 {
+		t.Errorf("Prune = %d, %v, want what was deleted until the error", n, err)
+	}
+	if left := queryOne[int64](s, `select count(*) from idem_events`); left != 20000-n {
+		t.Errorf("%d events are left, want all but %d", left, n)
+	}
+	s.exec(`drop trigger refuse on idem_events`)
+	s.wantPruned(s.processor, 20000-n)
+}
+
+// An event's age counts from when it came first, also if it was kept before it
+// was done.
+func TestPruneKnowsTheAgeOfEventsThatWereKept(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.processor.KeepPayloads = true
+	s.openInbox()
+	s.inbox.KeepPayloads = true
+	s.wantAnswer(newBody, http.StatusOK)
+	s.store(letter("old", "a", 0), letter("young", "a", 0))
+	s.exec(`update idem_events set received_at = now() - interval '50 days' where not event like '%young'`)
+	s.exec(`update idem_payloads set received_at = now() - interval '50 days' where not event like '%young'`)
+	s.drain(2)
+	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
+	s.processor.KeepPayloads = true
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+	s.processor.Retention.Events, s.processor.Retention.Payloads = 100*24*time.Hour, 24*time.Hour
+	s.wantPruned(s.processor, 0)
+	if got := queryOne[[]string](s, `select array_agg(event) from idem_archive`); !cmp.Equal(got, []string{"notes//young"}) {
+		t.Errorf("payloads are left of %q, want of the young event", got)
+	}
+	s.processor.Retention.Events = 45 * 24 * time.Hour
+	s.wantPruned(s.processor, 2)
+	s.wantState("young", idem.StateDone)
+}
+
+// What somebody did by hand must not leave bodies behind, or an entity waiting.
+func TestPrunePutsRightWhatPeopleDidByHand(t *testing.T) {
+	t.Parallel()
+	s := newApp(t).openInbox()
+	m := &fixable{}
+	s.on(m.handle)
+	s.processor.KeepPayloads = true
+	s.wantAnswer(paid("done"), http.StatusOK)
+	s.wantAnswer(newBody, http.StatusOK)
+	s.store(letter("bad1", "a", 0), letter("a2", "a", 0))
+	s.drain(1)
+	s.exec(`delete from idem_events where event like '%bad1' or event like '%/e1' or event like '%done'`)
+	s.wantPruned(s.processor, 0)
+	s.wantPayload("bad1", "")
+	s.wantPayload("e1", "")
+	s.wantPayload("done", "")
+	s.wantPayload("a2", string(letter("a2", "a", 0).Payload))
+	s.drain(1) // its entity goes on
+	s.wantState("a2", idem.StateDone)
+}
+
+// An event whose row was deleted by hand comes again while Prune tidies up: its body is
+// an event's again, and stays.
+func TestPruneLeavesTheBodyOfAnEventThatIsStoredMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(pay)
+	s.store(letter("e1", "o1", 1))
+	const lock = `(hashtextextended(current_schema(), 0))`
+	s.exec(`delete from idem_events;
+		create function wait() returns trigger language plpgsql as $$ begin
+			perform set_config('lock_timeout', '0', true), pg_advisory_xact_lock_shared` + lock + `; return null; end $$;
+		create trigger wait after update on idem_payloads for each row execute function wait()`)
+	holder, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Rollback(context.Background())
+	if _, err := holder.Exec(t.Context(), `select pg_advisory_xact_lock`+lock); err != nil {
+		t.Fatal(err)
+	}
+	const waits = `select exists (select from pg_locks where locktype = $1 and not granted and pid in (
+		select pid from pg_stat_activity where application_name = current_setting('application_name')))`
+	accepted, pruned := make(chan error, 1), make(chan error, 1)
+	go func() { _, err := s.inbox.Accept(t.Context(), letter("e1", "o1", 1)); accepted <- err }()
+	s.until(waits, "advisory")
+	go func() { _, err := s.inbox.Prune(t.Context()); pruned <- err }()
+	s.until(waits, "transactionid")
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(<-accepted, <-pruned); err != nil {
+		t.Fatal(err)
+	}
+	s.drain(1)
+	s.wantState("e1", idem.StateDone)
+}
+
+// Its handler failed, and the next version of the application ignores the type. The
+// provider is answered 200, and delivers it no more.
+func TestIgnoredTypeIsNotRetryingForGood(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	idem.Handle(&s.notes.Routes, "shown", func(context.Context, pgx.Tx, *note) error { return errors.New("no such page") })
+	const shown = `{"id":"e1","type":"shown","order":"o1"}`
+	s.wantAnswer(shown, http.StatusServiceUnavailable)
+	s.wantAnswer(paid("e2"), http.StatusServiceUnavailable)
+
+	s.deploy(func(n *notes) {
+		n.Ignore("shown")
+		idem.Handle(&n.Routes, "paid", pay)
+	})
+	s.wantAnswer(shown, http.StatusOK)
+	s.wantPruned(s.processor, 0)
+	s.wantState("e1", idem.StateUnhandled)
+	s.wantPayload("e1", shown)
+	s.wantState("e2", idem.StateRetrying)
+	s.wantAnswer(paid("e2"), http.StatusOK)
+	h := s.newHealth(s.processor)
+	h.MaxRetrying = time.Nanosecond
+	s.wantHealth("nothing is retrying", h, "", "")
+
+	// Should it be handled again, it is there.
+	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "shown", pay) })
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+}
+
+func TestPruneDeletesWhatIsOldInTheAuditTrail(t *testing.T) {
+	t.Parallel()
+	day := 24 * time.Hour
+	for name, c := range map[string]struct {
+		retention time.Duration // -1 is the default
+		left      []string
+	}{
+		"two years by default": {-1, []string{"letters 800", "notes 1", "notes 720"}},
+		"as it is set":         {30 * day, []string{"letters 800", "notes 1"}},
+		"never":                {0, []string{"letters 800", "notes 1", "notes 720", "notes 740"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.on(pay)
+			s.exec(`insert into idem_audit (at, actor, action, source, filter, reason, events)
+				select now() - age * interval '1 day', 'ana', source || ' ' || age, source, '', '', '{}'
+				from (values ('notes', 1), ('notes', 720), ('notes', 740), ('letters', 800)) old (source, age)`)
+			if c.retention >= 0 {
+				s.processor.Retention.Audit = c.retention
+			}
+			s.wantSeen(s.processor)
+			if n := queryOne[int](s, `select count(*) from idem_audit`); n != 4 {
+				t.Errorf("the first run leaves %d actions, want all 4: the clock may be wrong", n)
+			}
+			s.wantPruned(s.processor, 0)
+			left := queryOne[[]string](s, `select array_agg(action order by action) from idem_audit`)
+			if diff := cmp.Diff(c.left, left); diff != "" {
+				t.Error("what is left (-want +got):\n" + diff)
+			}
+		})
+	}
+}
+
+// Who gives the application no right to delete from its trail means that.
+func TestPruneLeavesAnAuditTrailThatTheApplicationMayNotDeleteFrom(t *testing.T) {
+	t.Parallel()
+	owner, role, name := asRole(t)
+	if err := idem.Migrate(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	execAll(t, owner, mayUse+strings.TrimSuffix(name, "_app")+` to `+name, `revoke delete on idem_audit from `+name,
+		`insert into idem_audit (at, actor, action, source, filter, reason, events) values (now() - interval '3 years', 'ana', 'replay', 'notes', '', '', '{}')`)
+	s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
+	s.processor = s.newProcessor()
+	s.wantSeen(s.processor)
+	s.wantPruned(s.processor, 0)
+	if n := queryOne[int](s, `select count(*) from idem_audit`); n != 1 {
+		t.Errorf("%d actions are left, want 1", n)
+	}
+}
+
+// A provider's redelivery of what came then is a duplicate for as long as of any other event.
+func TestEventThatCameWhileTheClockWasBehindIsForgottenNoEarlier(t *testing.T) {
+	t.Parallel()
+	for _, behind := range []int{60, 46, 20, 3} {
+		t.Run(fmt.Sprint(behind, " days"), func(t *testing.T) {
+			t.Parallel()
+			s := appWithClock(t, "0 days")
+			s.on(pay)
+			s.processor.KeepPayloads, s.processor.Retention.Payloads = true, 35*24*time.Hour
+			s.wantAnswer(paid("e0"), http.StatusOK)
+			s.pruneOn(s.processor, "0 days")
+			s.pruneOn(s.processor, "70 days")
+			s.wantAnswer(paid("before"), http.StatusOK)
+
+			s.setClock(fmt.Sprintf("%d days", 71-behind))
+			s.wantAnswer(paid("e1"), http.StatusOK)
+			s.wantAnswer(newBodyOf("e2"), http.StatusOK)
+			if n, err := s.processor.Prune(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), "set the clock") {
+				t.Errorf("while the clock is behind: Prune = %d, %v, want an error", n, err)
+			}
+			for _, day := range []string{"71 days 1 minute", "72 days", "73 days", "74 days", "80 days", "90 days", "104 days"} {
+				s.pruneOn(s.processor, day)
+				if status, answer := s.deliver(paid("e1")); status != http.StatusOK || !strings.Contains(answer, "duplicate") {
+					t.Errorf("on day %s the event that is delivered again is answered %d %s", day, status, answer)
+				}
+				s.wantState("e2", idem.StateUnhandled)
+				s.wantPayload("e2", newBodyOf("e2"))
+				s.wantPayload("e1", paid("e1"))
+			}
+			s.wantEffects(3)
+			s.wantState("e0", "") // the others go on
+			s.pruneOn(s.processor, "118 days")
+			s.pruneOn(s.processor, "120 days")
+			s.pruneOn(s.processor, "122 days")
+			s.wantState("e1", "")
+			s.wantState("e2", "")
+		})
+	}
+}
+
+// Daylight saving time and a correction of the clock take an hour at most.
+func TestPruneForgetsNothingByAClockThatWasSetBackByMoreThanAnHour(t *testing.T) {
+	t.Parallel()
+	for back, refused := range map[string]bool{"50 minutes": false, "70 minutes": true, "20 hours": true} {
+		t.Run(back, func(t *testing.T) {
+			t.Parallel()
+			s := appWithClock(t, "0 days")
+			s.pruneOn(s.processor, "10 days")
+			s.setClock("10 days -" + back)
+			_, err := s.processor.Prune(t.Context())
+			if got := err != nil && strings.Contains(err.Error(), "set the clock"); got != refused {
+				t.Errorf("Prune says %v, want an error: %t", err, refused)
+			}
+		})
+	}
+}
+
+// The clock was ahead for an hour, and Prune ran.
+func TestClockThatIsAheadForgetsNothingAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []string{"60 days", "10 years"} {
+		t.Run(ahead, func(t *testing.T) {
+			t.Parallel()
+			s := appWithClock(t, "0 days")
+			s.on(pay)
+			s.wantAnswer(paid("e1"), http.StatusOK)
+			s.wantAnswer(newBodyOf("e2"), http.StatusOK)
+			s.pruneOn(s.processor, "0 days")
+			s.pruneOn(s.processor, "1 day")
+			for _, later := range []string{"1 minute", "1 hour", "22 hours"} {
+				if n := s.pruneOn(s.processor, ahead+" "+later); n != 0 {
+					t.Errorf("%s after the clock is ahead %d events are forgotten", later, n)
+				}
+			}
+			s.setClock("1 day 2 hours")
+			if n, err := s.processor.Prune(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), "delete from idem_prunes where source = 'notes'") {
+				t.Errorf("Prune = %d, %v, want an error that says what to do", n, err)
+			}
+			s.exec(`delete from idem_prunes where source = 'notes'`)
+			s.pruneOn(s.processor, "2 days")
+			s.pruneOn(s.processor, "3 days")
+			s.wantState("e1", idem.StateDone)
+			s.wantState("e2", idem.StateUnhandled)
+			s.pruneOn(s.processor, "48 days")
+			if n := s.pruneOn(s.processor, "49 days"); n != 2 {
+				t.Errorf("%d events are forgotten when they are old, want 2", n)
+			}
+		})
+	}
+}
+
+// Prune runs daily, an event comes daily, and each is kept for Retention and three days at most.
+func TestDailyPruneForgetsInTime(t *testing.T) {
+	t.Parallel()
+	s := appWithClock(t, "0 days")
+	s.on(pay)
+	s.processor.Retention.Events = 31 * 24 * time.Hour
+	for day := range 50 {
+		s.setClock(fmt.Sprintf("%d days 1 hour", day))
+		s.wantAnswer(paid(fmt.Sprint("e", day)), http.StatusOK)
+		s.pruneOn(s.processor, fmt.Sprintf("%d days 2 hours", day))
+		s.pruneOn(s.processor, fmt.Sprintf("%d days 3 hours", day)) // of another process
+		for old := range day + 1 {
+			if old > 2 && old < day-36 { // looked at before
+				continue
+			}
+			_, there, err := operator.New(s.processor, "").Lookup(t.Context(), "", fmt.Sprint("e", old))
+			if err != nil || there && old < day-34 || !there && old >= day-31 {
+				t.Errorf("on day %d the event of day %d is there: %t, %v", day, old, there, err)
+			}
+		}
+	}
+}
+
+func TestRetentionThatIsTooShortIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newApp(t).openInbox()
+	s.stock(50)
+	short := 45 * time.Minute // 45 days were meant
+	s.processor.Retention.Events, s.inbox.Retention.Events = short, short
+	for name, do := range map[string]func() error{
+		"Prune of a processor":    func() error { _, err := s.processor.Prune(t.Context()); return err },
+		"DryPrune of a processor": func() error { _, err := engineOf(s.processor).DryPrune(t.Context()); return err },
+		"Prune of an inbox":       func() error { _, err := s.inbox.Prune(t.Context()); return err },
+		"Run":                     func() error { return s.inbox.Run(t.Context()) },
+		"Drain":                   func() error { return s.inbox.Drain(t.Context()) },
+		"Serve":                   func() error { return idem.Serve(t.Context(), &http.Server{Addr: "127.0.0.1:0"}, s.processor) },
+	} {
+		if err := do(); err == nil || !strings.Contains(err.Error(), "Retention is 45m0s") || !strings.Contains(err.Error(), "AllowProcessingTwice") {
+			t.Errorf("%s: %v, want it refused", name, err)
+		}
+	}
+	s.inbox.Retention.AllowProcessingTwice = true
+	s.wantPruned(s.inbox, 3)
+	s.inbox.Retention.Events = 0
+	if _, err := s.inbox.Prune(t.Context()); err == nil || !strings.Contains(err.Error(), "every event would be forgotten") {
+		t.Errorf("without a Retention: %v", err)
+	}
+}
+
+// Their ids are random: none of them comes again.
+func TestOutboxForgetsItsMessagesInDays(t *testing.T) {
+	t.Parallel()
+	s := appWithClock(t, "0 days")
+	outbox, b := outbox.New(s.pool, "shop", &fakeBroker{}), broker.Message{Type: "order.paid", Key: "o1"}
+	outbox.Logger = s.logger()
+	if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return outbox.EmitTx(context.WithoutCancel(t.Context()), tx, b) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := outbox.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for day, want := range []int64{0, 0, 0, 1} {
+		if n := s.pruneOn(outbox, fmt.Sprintf("%d days", day)); n != want && day < 2 {
+			t.Errorf("on day %d %d messages are forgotten, want %d", day, n, want)
+		}
+	}
+	if n := queryOne[int](s, `select count(*) from idem_events where event like 'shop/%'`); n != 0 {
+		t.Errorf("%d messages are left after three days", n)
+	}
+}
+
+func (s *app) wantPruned(p pruner, want int64) {
+	s.Helper()
+	if n, err := s.prunedTwice(p); n != want || err != nil {
+		s.Errorf("two runs of Prune forget %d, %v, want %d", n, err, want)
+	}
+}
+
+// pruner is any receiver.
+type pruner interface {
+	Prune(ctx context.Context) (int64, error)
+}
+
+// prunedTwice runs Prune twice, a day apart: what is old by the first run is forgotten by the second.
+func (s *app) prunedTwice(p pruner) (sum int64, err error) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	for range 2 {
+		s.dayPasses()
+		n, failure := p.Prune(ctx)
+		sum, err = sum+n, errors.Join(err, failure)
+	}
+	return sum, err
+}
+
+// dayPasses has the runs of Prune be a day older than they are.
+func (s *app) dayPasses() {
+	s.Helper()
+	s.exec(`update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`)
+}
+
+// wantSeen runs Prune a first time, a day ago: it forgets nothing.
+func (s *app) wantSeen(p pruner) {
+	s.Helper()
+	if n, err := p.Prune(s.Context()); n != 0 || err != nil {
+		s.Errorf("the first run of Prune forgets %d, %v, want none", n, err)
+	}
+	s.dayPasses()
+}
+
+// stock stores an event of every state and age in days, with a payload of the
+// same age.
+func (s *app) stock(ages ...int) {
+	s.Helper()
+	for _, age := range ages {
+		s.exec(fmt.Sprintf(`insert into idem_events (event, type, key, state, received_at)
+			select 'notes//' || state || '-%[1]d', 'paid', '', state, now() - interval '%[1]d days'
+			from unnest(array['done', 'unhandled', 'discarded', 'parked', 'pending', 'retrying']) state`, age))
+	}
+	s.exec(`insert into idem_payloads (event, source, lane, due_at, received_at, body)
+		select event, 'notes', case state when 'pending' then event end, case state when 'pending' then now() end, received_at, '{}'
+		from idem_events where state not in ('done', 'discarded') on conflict do nothing`)
+	s.exec(`insert into idem_archive (event, received_at, body) select event, received_at, '{}'
+		from idem_events where state in ('done', 'discarded') on conflict do nothing`)
+}
+
+// pruneOn runs Prune on a day of the database's clock.
+func (s *app) pruneOn(p pruner, day string) int64 {
+	s.Helper()
+	s.setClock(day)
+	n, err := p.Prune(s.Context())
+	if err != nil {
+		s.Errorf("on day %s: Prune = %d, %v", day, n, err)
+	}
+	return n
+}
+
+// setClock has the database's clock be ahead of the machine's, in an app of appWithClock.
+func (s *app) setClock(ahead string) {
+	s.Helper()
+	s.exec(`create or replace function now() returns timestamptz stable language sql as $$ select pg_catalog.now() + interval '` + ahead + `' $$`)
+}
+
+func newBodyOf(id string) string { return `{"id":"` + id + `","type":"new"}` }

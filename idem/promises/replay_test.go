@@ -1,0 +1,558 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+func TestUnhandledEventIsKeptAndReplayedOnceThereIsAHandler(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.wantAnswer(newBody, http.StatusOK)
+	s.wantAnswer(newBody, http.StatusOK)
+	s.wantState("e1", idem.StateUnhandled)
+	s.wantPayload("e1", newBody)
+
+	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+	s.wantEffects(1)
+	s.wantState("e1", idem.StateDone)
+	s.wantPayload("e1", "")
+	s.wantReplayed(idem.Filter{}, idem.Replayed{})
+	s.wantAnswer(newBody, http.StatusOK)
+	s.wantEffects(1)
+}
+
+func TestUnhandledEventThatComesAgainIsDoneWithoutReplay(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.wantAnswer(newBody, http.StatusOK)
+	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
+	s.wantAnswer(newBody, http.StatusOK)
+	s.wantEffects(1)
+	s.wantState("e1", idem.StateDone)
+	s.wantPayload("e1", "")
+}
+
+func TestPoisonEventIsParkedAfterTenFailures(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	for range 9 {
+		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+		s.wantState("e1", idem.StateRetrying)
+		s.wantPayload("e1", paid("e1")) // should the provider give up before
+	}
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantState("e1", idem.StateParked)
+	s.wantPayload("e1", paid("e1"))
+	if got := queryOne[string](s, `select attempts || ' ' || last_error from idem_events`); got != "10 no such order" {
+		t.Errorf("stored: %q", got)
+	}
+	s.wantEffects(0)
+
+	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) })
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+	s.wantEffects(1)
+	s.wantState("e1", idem.StateDone)
+	s.wantPayload("e1", "")
+}
+
+func TestParkedEventThatFailsAgainStaysParked(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.processor.ParkAfter = 1
+	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1})
+	s.wantState("e1", idem.StateParked)
+	s.wantPayload("e1", paid("e1"))
+	if got := queryOne[int](s, `select attempts from idem_events`); got != 3 {
+		t.Errorf("%d failures are counted, want 3", got)
+	}
+}
+
+func TestUnhandledEventWhoseNewHandlerFailsIsNotLost(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.wantAnswer(newBody, http.StatusOK)
+	s.deploy(func(n *notes) {
+		idem.Handle(&n.Routes, "new", func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	})
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1})
+	s.wantState("e1", idem.StateParked)
+	s.wantPayload("e1", newBody)
+}
+
+// The handler existed and failed, then a deploy removed it: the provider is told
+// that the event is stored, so it must be, with its payload.
+func TestRetryingEventWhoseHandlerWentAwayIsKept(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.deploy(func(*notes) {})
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantState("e1", idem.StateUnhandled)
+	s.wantPayload("e1", paid("e1"))
+}
+
+func TestReplayTakesWhatItsFilterSays(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		filter idem.Filter
+		want   idem.Replayed
+	}{
+		"everything":           {idem.Filter{}, idem.Replayed{Done: 3, Unhandled: 1}},
+		"one id":               {idem.Filter{IDs: []string{"n1"}}, idem.Replayed{Done: 2}},
+		"one type":             {idem.Filter{Types: []string{"new"}}, idem.Replayed{Done: 2}},
+		"one state":            {idem.Filter{States: []idem.State{idem.StateParked}}, idem.Replayed{Done: 1}},
+		"one account":          {idem.Filter{Scopes: []string{"b"}}, idem.Replayed{Done: 1}},
+		"nothing":              {idem.Filter{IDs: []string{}}, idem.Replayed{}},
+		"what is done":         {idem.Filter{States: []idem.State{idem.StateDone}}, idem.Replayed{}},
+		"what is of two kinds": {idem.Filter{IDs: []string{"n1"}, Types: []string{"paid"}}, idem.Replayed{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.processor.ParkAfter = 1
+			s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+			s.wantAnswer(paid("p1"), http.StatusOK)
+			s.wantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
+			s.wantAnswer(`{"id":"u1","type":"unknown"}`, http.StatusOK)
+			if _, _, err := s.post(t.Context(), `{"id":"n1","type":"new"}`, map[string]string{"account": "b"}); err != nil {
+				t.Fatal(err)
+			}
+			s.deploy(func(n *notes) {
+				idem.Handle(&n.Routes, "paid", pay)
+				idem.Handle(&n.Routes, "new", pay)
+			})
+			s.wantReplayed(c.filter, c.want)
+			s.wantEffects(c.want.Done)
+		})
+	}
+}
+
+func TestReplayGoesOnAfterAFailureAndThroughManyPages(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	for i := range 250 {
+		s.accept(fmt.Sprintf(`{"id":"%d","type":"new"}`, i), idem.Unhandled)
+	}
+	var order []string
+	s.deploy(func(n *notes) {
+		idem.Handle(&n.Routes, "new", func(ctx context.Context, tx pgx.Tx, n *note) error {
+			order = append(order, n.ID)
+			if strings.HasSuffix(n.ID, "7") {
+				return errors.New("no such order")
+			}
+			return pay(ctx, tx, n)
+		})
+	})
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 225, Failed: 25})
+	s.wantEffects(225)
+	for i, id := range order {
+		if id != fmt.Sprint(i) {
+			t.Fatalf("event %s was replayed in place %d: the order is not that of arrival", id, i)
+		}
+	}
+}
+
+func TestEventThatStillDoesNotDecodeStaysParked(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.accept(`{"type":"paid","order":7}`, idem.Unhandled) // the name does not decode either
+	body := []byte(`{"id":"e1","type":"paid","order":7}`)
+	if outcome, err := s.processor.Accept(t.Context(), idem.Event{ID: "e1", Type: "paid", Payload: body}); outcome != idem.Parked {
+		t.Fatal(outcome, err)
+	}
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1, Unhandled: 1})
+	s.wantState("e1", idem.StateParked)
+	s.wantEffects(0)
+}
+
+func TestReplaysAtOnceHaveOneEffect(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	for i := range 20 {
+		s.accept(fmt.Sprintf(`{"id":"%d","type":"new"}`, i), idem.Unhandled)
+	}
+	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
+	var replays sync.WaitGroup
+	for range 4 {
+		p := s.newProcessor()
+		replays.Go(func() {
+			if _, err := p.Replay(t.Context(), idem.Filter{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	replays.Wait()
+	s.wantEffects(20)
+}
+
+func TestReplayStopsWhenItsContextEnds(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	for i := range 3 {
+		s.accept(fmt.Sprintf(`{"id":"%d","type":"new"}`, i), idem.Unhandled)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	s.deploy(func(n *notes) {
+		idem.Handle(&n.Routes, "new", func(ctx context.Context, tx pgx.Tx, n *note) error {
+			stop()
+			return pay(ctx, tx, n)
+		})
+	})
+	got, err := s.processor.Replay(ctx, idem.Filter{})
+	if got.Done != 1 || !errors.Is(err, context.Canceled) {
+		t.Errorf("Replay = %+v, %v, want one done and context canceled", got, err)
+	}
+	s.wantEffects(1)
+}
+
+func TestStatsCountWhatIsNotDone(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.processor.ParkAfter = 2
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "done" {
+			return pay(ctx, tx, n)
+		}
+		return errors.New("no such order")
+	})
+	s.wantAnswer(paid("done"), http.StatusOK)
+	s.wantAnswer(paid("retrying"), http.StatusServiceUnavailable)
+	s.wantAnswer(paid("failed"), http.StatusServiceUnavailable)
+	s.wantAnswer(paid("failed"), http.StatusOK)
+	s.wantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
+	s.wantAnswer(`{"id":"n2","type":"new"}`, http.StatusOK)
+	s.exec(`update idem_events set received_at = now() - interval '100 days' where event = 'notes//n1'`)
+	got, err := s.processor.Stats(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := idem.Stats{Retrying: idem.Backlog{Events: 1}, Parked: idem.Backlog{Events: 1}, Unhandled: idem.Backlog{Events: 2}}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(idem.Backlog{}, "Oldest")); diff != "" {
+		t.Error("Stats (-want +got):\n" + diff)
+	}
+	if age := got.Unhandled.Oldest; age < 99*24*time.Hour || age > 101*24*time.Hour {
+		t.Errorf("the oldest unhandled event is %s old, want 100 days", age)
+	}
+	if got.Parked.Oldest <= 0 {
+		t.Error("the oldest parked event has no age")
+	}
+}
+
+func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(refuseBad)
+	s.openInbox()
+	s.store(letter("bad1", "a", 0), letter("a2", "a", 0), letter("a3", "a", 0), letter("bad2", "b", 0), letter("b2", "b", 0),
+		letter("bad3", "nothing behind it", 0), letter("d1", "d", 0),
+		in("shop/1", letter("bad1", "a", 0)), in("shop/1", letter("a2", "a", 0)))
+	s.drain(5)                                                   // four that are bad, and d1
+	s.exec(`update idem_payloads set occurred_at = received_at`) // the order stays
+	for _, table := range []string{"idem_events", "idem_payloads"} {
+		s.exec(`update ` + table + ` e set received_at = now() - days * interval '1 day'
+			from (values ('notes//bad2', 3), ('notes//bad1', 2), ('notes//a3', 5)) as ages (event, days) where e.event = ages.event`)
+	}
+	s.exec(`insert into idem_events (event, type, key, state) values ('other//1', '', 'k', 'parked'), ('other//2', '', 'k', 'pending')`)
+	s.exec(`insert into idem_payloads (event, source, lane, received_at, body)
+		select event, 'other', 'other//k', now(), '' from idem_events where event like 'other/%'`)
+
+	want := idem.Stats{Pending: idem.Backlog{Events: 4}, Parked: idem.Backlog{Events: 4}, BlockedKeys: 3}
+	for name, stats := range map[string]func(context.Context) (idem.Stats, error){"inbox": s.inbox.Stats, "processor": s.processor.Stats} {
+		got, err := stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(idem.Backlog{}, "Oldest")); diff != "" {
+			t.Errorf("Stats of the %s (-want +got):\n%s", name, diff)
+		}
+		if !days(5, got.Pending.Oldest) || !days(3, got.Parked.Oldest) {
+			t.Errorf("the oldest pending event is %s old, the oldest parked %s: want 5 and 3 days", got.Pending.Oldest, got.Parked.Oldest)
+		}
+	}
+
+	blocked, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantBlocked := []operator.Blocked{
+		{Key: "b", ID: "bad2", Type: "paid", State: idem.StateParked, LastError: "no such order", Waiting: 1},
+		{Key: "a", ID: "bad1", Type: "paid", State: idem.StateParked, LastError: "no such order", Waiting: 2},
+		{Scope: "shop/1", Key: "a", ID: "bad1", Type: "paid", State: idem.StateParked, LastError: "no such order", Waiting: 1},
+	}
+	if diff := cmp.Diff(wantBlocked, blocked, cmpopts.IgnoreFields(operator.Blocked{}, "Age")); diff != "" {
+		t.Error("Blocked (-want +got):\n" + diff)
+	}
+	if !days(3, blocked[0].Age) || !days(2, blocked[1].Age) || !days(0, blocked[2].Age) {
+		t.Errorf("the ages of the blocked keys are wrong: %+v", blocked)
+	}
+}
+
+// An older event may arrive behind a parked one, and be parked as well.
+func TestKeyWithTwoParkedEventsIsOneBlockedKey(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(refuseBad)
+	s.openInbox()
+	at := func(hour int, e idem.Event) idem.Event {
+		e.OccurredAt = time.Date(2026, 11, 20, hour, 0, 0, 0, time.UTC)
+		return e
+	}
+	s.store(at(10, letter("bad10", "a", 0)))
+	s.drain(1)
+	s.store(at(11, letter("a11", "a", 0)), at(9, letter("bad9", "a", 0)))
+	s.drain(1)
+	s.wantState("bad9", idem.StateParked)
+	s.wantState("a11", idem.StatePending)
+	blocked, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []operator.Blocked{{Key: "a", ID: "bad9", Type: "paid", State: idem.StateParked, LastError: "no such order", Waiting: 2}}
+	if diff := cmp.Diff(want, blocked, cmpopts.IgnoreFields(operator.Blocked{}, "Age")); diff != "" {
+		t.Error("Blocked (-want +got):\n" + diff)
+	}
+	if stats, err := s.inbox.Stats(t.Context()); stats.BlockedKeys != 1 || err != nil {
+		t.Errorf("Stats = %+v, %v, want one blocked key", stats, err)
+	}
+}
+
+func TestReplayOfPendingEventsDoesTheWorkOfAnInboxWithoutWorkers(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(refuseBad)
+	s.openInbox()
+	s.store(letter("e1", "a", 0), letter("bad1", "b", 0), letter("e2", "a", 0), letter("e3", "c", 0))
+	s.exec(`update idem_payloads set due_at = now() + interval '1 hour' where event like '%e2'`)
+	s.exec(`update idem_events set starts = 1, claimed_by = -1 where event like '%e3'`) // and its worker died
+	s.wantReplayed(idem.Filter{}, idem.Replayed{})
+	s.wantReplayed(idem.Filter{States: []idem.State{idem.StatePending}}, idem.Replayed{Done: 3, Failed: 1})
+	s.wantEffects(3)
+	s.wantState("bad1", idem.StatePending)
+	if got := queryOne[string](s, `select attempts || ' ' || last_error from idem_events where event like '%bad1'`); got != "1 no such order" {
+		t.Errorf("stored of the event that failed: %q", got)
+	}
+	if left := queryOne[int](s, `select count(*) from idem_payloads`); left != 1 {
+		t.Errorf("%d payloads are left, want that of the event that failed", left)
+	}
+	s.drain(1) // bad1: nothing else is left to do
+	s.wantEffects(3)
+	s.wantState("bad1", idem.StateParked)
+}
+
+func TestReplayOfAPendingEventLeavesItBehindTheEarlierOneAndSaysSo(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.openInbox()
+	s.store(letter("a", "o", 1), letter("b", "o", 2))
+	var failure error
+	sum, err := engineOf(s.processor).Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"b"}},
+		func(_ idem.Replayed, _ idem.Event, err error) { failure = err })
+	if diff := cmp.Diff(idem.Replayed{Failed: 1}, sum); diff != "" || err != nil {
+		t.Errorf("Replay, %v (-want +got):\n%s", err, diff)
+	}
+	if failure == nil || !strings.Contains(failure.Error(), "an earlier event of the same entity is not done") {
+		t.Errorf("the replay says %v of b", failure)
+	}
+	s.wantEffects(0)
+	s.wantState("b", idem.StatePending)
+}
+
+// A worker whose claim is done by somebody else has nothing to do, and says so
+// to nobody.
+func TestReplayAndWorkersAtOnceHaveOneEffect(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.openInbox()
+	for i := range 60 {
+		s.store(letter(fmt.Sprint(i), fmt.Sprint(i%7), 0))
+	}
+	stop := s.start(s.inbox)
+	defer stop()
+	replayed, err := s.processor.Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}})
+	if err != nil || replayed.Failed != 0 {
+		t.Fatalf("Replay = %+v, %v", replayed, err)
+	}
+	for done := 0; done < 60; { // by both
+		switch seen := s.next(); {
+		case seen.Outcome == idem.Done:
+			done++
+		case seen.Outcome != idem.Duplicate || seen.Err != nil: // of the replay; a worker tells nobody
+			t.Errorf("an outcome is %s, %v", seen.Outcome, seen.Err)
+		}
+	}
+	s.wantEffects(60)
+	if ids := queryOne[int](s, `select count(distinct event) from effects`); ids != 60 {
+		t.Errorf("%d events have an effect, want 60", ids)
+	}
+}
+
+// A page shows the oldest few of many, and says how many there are.
+func TestBlockedEntitiesAndConflictsAreReadUpToANumberAndCounted(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.exec(`insert into idem_events (event, type, key, state, conflict_at)
+		select format('notes//%s%s', kind, n), 'paid', 'o' || n, state, case when kind = 'bad' then now() - n * interval '1 hour' end
+		from generate_series(1, 5) n, (values ('bad', 'parked'), ('next', 'pending')) kinds (kind, state)`)
+	s.exec(`insert into idem_payloads (event, source, lane, received_at, body)
+		select event, 'notes', 'notes//' || key, now() - interval '1 day' * substring(event from '[0-9]$')::int, '' from idem_events`)
+	o := operator.New(s.inbox, "")
+	blocked, all, err := o.Blocked(t.Context(), 2)
+	if err != nil || all != 5 || len(blocked) != 2 || blocked[0].ID != "bad5" || blocked[1].ID != "bad4" {
+		t.Errorf("Blocked = %+v, %d, %v, want the two oldest of 5", blocked, all, err)
+	}
+	conflicts, all, err := o.Conflicts(t.Context(), 2)
+	if err != nil || all != 5 || len(conflicts) != 2 || conflicts[0].ID != "bad1" || conflicts[1].ID != "bad2" {
+		t.Errorf("Conflicts = %+v, %d, %v, want the two latest of 5", conflicts, all, err)
+	}
+	for _, n := range []int{0, -1} {
+		_, _, blockedErr := o.Blocked(t.Context(), n)
+		_, _, conflictsErr := o.Conflicts(t.Context(), n)
+		for _, err := range []error{blockedErr, conflictsErr} {
+			if err == nil || !strings.Contains(err.Error(), "give 1 or more") {
+				t.Errorf("of %d: %v, want an error: the sum would not be known", n, err)
+			}
+		}
+	}
+}
+
+// Nothing is skipped because a newer event was handled: so a person must be able to see it.
+func TestReplayNamesTheEventsThatItRunsBehindLaterOnes(t *testing.T) {
+	t.Parallel()
+	const late = "late"
+	e := func(id, eventType, key string, second int) idem.Event {
+		return idem.Event{
+			Source: "notes", ID: id, Type: eventType, Key: key, OccurredAt: time.Unix(1_700_000_000+int64(second), 0),
+			Payload: fmt.Appendf(nil, `{"id":%q,"type":%q,"order":%q}`, id, eventType, key),
+		}
+	}
+	timeless := func(e idem.Event) idem.Event { e.OccurredAt = time.Time{}; return e }
+	for _, c := range []struct {
+		why    string
+		events []idem.Event // in the order of arrival: the one with the id "late" fails, and lets others pass
+		want   []string
+	}{
+		{"a refund was booked before the payment", []idem.Event{e(late, "paid", "o1", 1), e("r", "refunded", "o1", 2)}, []string{"late (paid) ran behind r (refunded), which was done before it"}},
+		{"it came after the refund, and is older", []idem.Event{e("r", "refunded", "o1", 2), e(late, "paid", "o1", 1)}, []string{"late (paid) ran behind r (refunded), which was done before it"}},
+		{"the latest is named, the others are counted", []idem.Event{e(late, "paid", "o1", 1), e("r", "refunded", "o1", 3), e("p", "paid", "o1", 2)}, []string{"late (paid) ran behind r (refunded), which was done before it, as were 1 others"}},
+		{"without the provider's time, arrival counts", []idem.Event{timeless(e(late, "paid", "o1", 1)), timeless(e("r", "refunded", "o1", 1))}, []string{"late (paid) ran behind r (refunded), which was done before it"}},
+		{"the one that was done is earlier", []idem.Event{e("p", "paid", "o1", 1), e(late, "refunded", "o1", 2)}, nil},
+		{"it arrived later, and is earlier", []idem.Event{e(late, "refunded", "o1", 2), e("p", "paid", "o1", 1)}, nil},
+		{"it is of another order", []idem.Event{e(late, "paid", "o1", 1), e("r", "refunded", "o2", 2)}, nil},
+		{"it is of another account", []idem.Event{e(late, "paid", "o1", 1), in("shop", e("r", "refunded", "o1", 2))}, nil},
+		{"events without an entity have no order", []idem.Event{e(late, "paid", "", 1), e("r", "refunded", "", 2)}, nil},
+		{"the later one has failed, too, and runs behind it", []idem.Event{e(late, "paid", "o1", 1), e("late 2", "refunded", "o1", 2)}, nil},
+	} {
+		for _, mode := range []string{"inline", "inbox"} {
+			t.Run(mode+", "+c.why, func(t *testing.T) {
+				t.Parallel()
+				s := newApp(t)
+				broken := true
+				handle := func(_ context.Context, _ pgx.Tx, n *note) error {
+					if broken && strings.HasPrefix(n.ID, late) {
+						return idem.NoRetry(errors.New("no such order"))
+					}
+					return nil
+				}
+				s.on(handle)
+				idem.Handle(&s.notes.Routes, "refunded", handle)
+				s.processor.PassParked = true
+				receiver, accept := idem.Receiver(s.processor), s.processor.Accept
+				if mode == "inbox" {
+					s.openInbox()
+					s.inbox.PassParked = true
+					receiver, accept = s.inbox, s.inbox.Accept
+				}
+				for _, e := range c.events {
+					if _, err := accept(t.Context(), e); err != nil {
+						t.Fatal(err)
+					}
+					if mode == "inbox" {
+						s.drain()
+					}
+				}
+				broken = false
+				ana := operator.New(receiver, "ana@shop")
+				common := ana.Common
+				for _, way := range []struct {
+					name string
+					do   func() (idem.Replayed, error)
+				}{
+					{"DryReplay", func() (idem.Replayed, error) { return common.DryReplay(t.Context(), idem.Filter{}) }},
+					{"Operator.Replay", func() (idem.Replayed, error) { return ana.Replay(t.Context(), idem.Filter{}, "the order is there") }},
+				} {
+					sum, err := way.do()
+					if err != nil || sum.Done == 0 {
+						t.Errorf("%s = %+v, %v", way.name, sum, err)
+					}
+					var got []string
+					for _, o := range sum.Overtaken {
+						got = append(got, o.String())
+					}
+					if diff := cmp.Diff(c.want, got); diff != "" {
+						t.Errorf("%s (-want +got):\n%s", way.name, diff)
+					}
+				}
+				actions, err := ana.Actions(t.Context(), 0, 1)
+				if err != nil || len(actions) != 1 {
+					t.Fatal(actions, err)
+				}
+				for _, line := range c.want {
+					if !strings.Contains(actions[0].Result, line) {
+						t.Errorf("the trail says %q", actions[0].Result)
+					}
+				}
+			})
+		}
+	}
+}
+
+const newBody = `{"id":"e1","type":"new","order":"o1"}`
+
+func (s *app) wantReplayed(f idem.Filter, want idem.Replayed) {
+	s.Helper()
+	got, err := s.processor.Replay(s.Context(), f)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if diff := cmp.Diff(counted(want), counted(got)); diff != "" {
+		s.Error("Replay: done, failed, unhandled (-want +got):\n" + diff)
+	}
+}
+
+// counted are the counts of a replay.
+func counted(r idem.Replayed) [3]int { return [3]int{r.Done, r.Failed, r.Unhandled} }
+
+func (s *app) accept(body string, want idem.Outcome) {
+	s.Helper()
+	if outcome, err := s.processor.Accept(s.Context(), identify([]byte(body))); outcome != want || err != nil {
+		s.Fatalf("Accept = %s, %v, want %s", outcome, err, want)
+	}
+}
+
+// days reports whether an age is that of some days, and less than one more.
+func days(n int, age time.Duration) bool {
+	return age > time.Duration(n)*24*time.Hour && age < time.Duration(n+1)*24*time.Hour
+}

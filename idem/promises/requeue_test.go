@@ -1,0 +1,315 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+func TestRequeuedEventKeepsItsPlaceInTheOrderOfItsKey(t *testing.T) {
+	t.Parallel()
+	s, m := newApp(t), &fixable{}
+	s.on(m.handle)
+	s.openInbox()
+	s.store(letter("bad1", "a", 0), letter("a2", "a", 0), letter("bad3", "a", 0), letter("a4", "a", 0))
+	s.drain(1)
+	m.fixed.Store(true)
+	s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
+	s.drain(4)
+	m.wantDone(t, "bad1", "a2", "bad3", "a4")
+	s.wantEffects(4)
+}
+
+// Without a key an event waits for no other, before and after.
+func TestRequeuedEventWithoutAKeyWaitsForNoOther(t *testing.T) {
+	t.Parallel()
+	s, m := newApp(t), &fixable{}
+	s.on(m.handle)
+	s.openInbox()
+	s.store(letter("bad1", "", 0), letter("bad2", "", 0))
+	s.drain(2)
+	s.wantLanes("notes/%/bad1", "notes/%/bad2")
+	s.wantRequeued(idem.Filter{IDs: []string{"bad2"}}, 1)
+	s.wantLanes("notes/%/bad1", "notes/%/bad2")
+	m.fixed.Store(true)
+	s.drain(1)
+	s.wantState("bad1", idem.StateParked)
+	s.wantState("bad2", idem.StateDone)
+}
+
+// An entity may have the id of an event that has none.
+func TestEventWithoutAKeyHoldsUpNoEntity(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.Order == "" {
+			return idem.NoRetry(errors.New("it is about nothing"))
+		}
+		return pay(ctx, tx, n)
+	})
+	s.store(letter("o1", "", 0), letter("e2", "o1", 0))
+	s.drain(2)
+	s.wantState("o1", idem.StateParked)
+	s.wantState("e2", idem.StateDone)
+}
+
+func TestRequeueTakesOneSomeOrAll(t *testing.T) {
+	t.Parallel()
+	s, m := newApp(t), &fixable{}
+	s.on(m.handle)
+	s.openInbox()
+	for i := range 6 {
+		s.store(in(fmt.Sprint("shop/", i%2), letter(fmt.Sprint("bad", i), fmt.Sprint(i), 0)))
+	}
+	s.drain(6)
+	m.fixed.Store(true)
+	s.wantRequeued(idem.Filter{IDs: []string{}}, 0)
+	s.wantRequeued(idem.Filter{IDs: []string{"bad0"}}, 1)
+	s.wantRequeued(idem.Filter{IDs: []string{"bad0"}}, 0) // it is pending now
+	s.wantRequeued(idem.Filter{Scopes: []string{"shop/1"}}, 3)
+	s.wantRequeued(idem.Filter{}, 2)
+	s.drain(6)
+	s.wantEffects(6)
+}
+
+func TestRequeueTakesEventsOfEveryStateThatIsNotDone(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	broken := true
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if broken {
+			return errors.New("no such order")
+		}
+		return pay(ctx, tx, n)
+	})
+	s.openInbox()
+	s.wantAnswer(paid("retrying"), http.StatusServiceUnavailable)
+	s.processor.ParkAfter = 1
+	s.wantAnswer(paid("parked"), http.StatusOK)
+	s.wantAnswer(`{"id":"unhandled","type":"new","order":"o1"}`, http.StatusOK)
+	s.store(letter("pending", "o2", 0)) // due in an hour
+	s.drain(1)
+	s.exec(`update idem_events set crashes = 2 where state = 'pending'`)
+	broken = false
+	s.deploy(func(n *notes) {
+		idem.Handle(&n.Routes, "paid", pay)
+		idem.Handle(&n.Routes, "new", pay)
+	})
+	s.openInbox()
+	s.wantRequeued(idem.Filter{States: []idem.State{
+		idem.StateRetrying, idem.StateParked, idem.StateUnhandled, idem.StatePending, idem.StateDone, idem.StateDiscarded,
+	}}, 4)
+	for _, stored := range s.listed(idem.Filter{States: []idem.State{idem.StatePending}}) {
+		if stored.Attempts != 0 || stored.Crashes != 0 || stored.DueAt.After(time.Now()) {
+			t.Errorf("requeued as %+v, want it as if it had just arrived", stored)
+		}
+	}
+	s.drain(4)
+	s.wantEffects(4)
+}
+
+// Workers look for events from time to time in any case: that they need not wait
+// for it shows in what Postgres sends to those who listen.
+func TestRequeueWakesWorkersInOtherProcesses(t *testing.T) {
+	t.Parallel()
+	url := idemtest.URL(t)
+	s := openApp(t, openPool(t, url, func(*pgxpool.Config) {})).openInbox()
+	m := &fixable{}
+	s.on(m.handle)
+	s.store(letter("bad1", "a", 0))
+	s.drain(1)
+	m.fixed.Store(true)
+	heard := make(listens, 10)
+	other := s.newInbox(openPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.Tracer = heard })) // another process
+	other.Poll = time.Hour
+	s.start(other)
+	<-heard
+	s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
+	s.wantWorked(idem.Parked, idem.Done)
+	s.wantEffects(1)
+}
+
+func TestOperationsSayWhatFailed(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.openInbox()
+	s.exec(`drop table idem_payloads cascade`)
+	for name, operate := range map[string]func() error{
+		"idem: requeueing events": func() error { _, err := s.inbox.Requeue(t.Context(), idem.Filter{}); return err },
+		"idem: discarding events": func() error {
+			_, err := s.inbox.Discard(t.Context(), idem.Filter{IDs: []string{"e1"}}, "test")
+			return err
+		},
+		"idem: listing events": func() (err error) {
+			for _, err = range s.inbox.List(t.Context(), idem.Filter{}) {
+			}
+			return err
+		},
+		"operator: listing blocked entities": func() error { _, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100); return err },
+		"idem: counting events":              func() error { _, err := s.inbox.Stats(t.Context()); return err },
+	} {
+		want := name + ": the tables are missing: call idem.Migrate at start, with the same search_path (with goose: -table idem_goose_version): "
+		if err := operate(); err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
+			t.Errorf("the error is %v\nwant %s…", err, want)
+		}
+	}
+}
+
+// A worker died with it, and the operator knows better.
+func TestRequeuedEventHasNotCrashed(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.openInbox()
+	s.store(letter("e1", "a", 0))
+	s.exec(`update idem_events set crashes = 2, starts = 3, claimed_at = now(), claimed_by = -1`)
+	s.wantRequeued(idem.Filter{States: []idem.State{idem.StatePending}}, 1)
+	s.drain(1)
+	s.wantEffects(1)
+	s.wantRow("e1", "crashes, claimed_at, claimed_by", "(0,,)")
+}
+
+func TestDiscardedEventFreesItsKeyAndNeverRuns(t *testing.T) {
+	t.Parallel()
+	s, m := newApp(t), &fixable{}
+	s.on(m.handle)
+	s.openInbox()
+	s.store(letter("bad1", "a", 0), letter("a2", "a", 0), letter("a3", "a", 0))
+	s.drain(1)
+	s.wantDiscarded(idem.Filter{IDs: []string{"bad1"}}, "paid by hand\x00, see ticket 7", 1)
+	s.wantState("bad1", idem.StateDiscarded)
+	s.wantPayload("bad1", "")
+	if got := queryOne[string](s, `select last_error from idem_events where event like '%bad1'`); got != "discarded: paid by hand\uFFFD, see ticket 7" {
+		t.Errorf("the stored reason is %q", got)
+	}
+	if blocked, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100); len(blocked) != 0 || err != nil {
+		t.Errorf("Blocked = %+v, %v", blocked, err)
+	}
+
+	m.fixed.Store(true)
+	s.drain(2)
+	m.wantDone(t, "a2", "a3")
+
+	// Nothing brings it back.
+	e := letter("bad1", "a", 0)
+	for name, accept := range map[string]func() (idem.Outcome, error){
+		"inbox":     func() (idem.Outcome, error) { return s.inbox.Accept(t.Context(), e) },
+		"processor": func() (idem.Outcome, error) { return s.processor.Accept(t.Context(), e) },
+	} {
+		if outcome, err := accept(); outcome != idem.Duplicate || err != nil {
+			t.Errorf("%s: a delivery after Discard is %s, %v, want duplicate", name, outcome, err)
+		}
+	}
+	every := idem.Filter{States: []idem.State{idem.StateParked, idem.StatePending, idem.StateDiscarded}}
+	s.wantRequeued(every, 0)
+	s.wantReplayed(every, idem.Replayed{})
+	s.wantDiscarded(every, "again", 0)
+	s.wantState("bad1", idem.StateDiscarded)
+	s.wantEffects(2)
+}
+
+// Unhandled, undecodable and unreadable events are deliveries that no handler
+// runs for: they are looked up on another way.
+func TestDiscardedEventWithoutAHandlerStaysDiscarded(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.openInbox()
+	for _, body := range []string{newBody, "not JSON", `{"type":"paid","order":7}`} {
+		s.wantAnswer(body, http.StatusOK)
+	}
+	s.wantDiscarded(idem.Filter{States: []idem.State{idem.StateUnhandled, idem.StateParked}}, "noise", 3)
+	for _, body := range []string{newBody, "not JSON", `{"type":"paid","order":7}`} {
+		if status, answer := s.deliver(body); status != http.StatusOK || answer != `{"received":true,"duplicate":true}` {
+			t.Errorf("%s is answered %d %s", body, status, answer)
+		}
+	}
+	if n := queryOne[int](s, `select count(*) from idem_events where state = 'discarded'`); n != 3 {
+		t.Errorf("%d events are discarded, want 3", n)
+	}
+}
+
+func TestDiscardRefusesToDiscardEverything(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.openInbox()
+	s.wantAnswer(newBody, http.StatusOK)
+	if n, err := s.inbox.Discard(t.Context(), idem.Filter{}, "oops"); n != 0 || err == nil || !strings.Contains(err.Error(), "the filter names none") {
+		t.Errorf("Discard = %d, %v, want an error", n, err)
+	}
+	// A list that came out empty chooses nothing, rather than everything.
+	s.wantDiscarded(idem.Filter{IDs: []string{}}, "oops", 0)
+	s.wantDiscarded(idem.Filter{Types: []string{}}, "oops", 0)
+	s.wantDiscarded(idem.Filter{Keys: []string{}}, "oops", 0)
+	s.wantDiscarded(idem.Filter{Scopes: []string{}}, "oops", 0)
+	s.wantDiscarded(idem.Filter{States: []idem.State{}}, "oops", 0)
+	s.wantDiscarded(idem.Filter{Types: []string{"paid"}}, "oops", 0)
+	s.wantState("e1", idem.StateUnhandled)
+	s.wantPayload("e1", newBody)
+}
+
+func TestPayloadOfDiscardedEventsIsKeptWhenAsked(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(refuseBad)
+	s.openInbox()
+	s.inbox.KeepPayloads = true
+	s.store(letter("bad1", "a", 0), letter("a2", "a", 0))
+	s.drain(1)
+	s.wantDiscarded(idem.Filter{Keys: []string{"a"}}, "kept", 1)
+	s.wantPayload("bad1", string(letter("bad1", "a", 0).Payload))
+	if stats, err := s.inbox.Stats(t.Context()); stats.Parked.Events != 0 || stats.Pending.Events != 1 || err != nil {
+		t.Errorf("Stats = %+v, %v, want one pending event", stats, err)
+	}
+	s.drain(1) // its key goes on
+	s.wantEffects(1)
+}
+
+// What a worker has claimed and not begun is not its own yet.
+func TestPendingEventsCanBeDiscarded(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.openInbox()
+	s.store(letter("e1", "a", 0), letter("e2", "b", 0))
+	s.claimElsewhere("e1")
+	s.wantDiscarded(idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"e1"}}, "a test", 1)
+	s.drain(1)
+	s.wantEffects(1)
+	s.wantState("e1", idem.StateDiscarded)
+	s.wantState("e2", idem.StateDone)
+}
+
+func (s *app) wantRequeued(f idem.Filter, want int64) {
+	s.Helper()
+	if n, err := s.inbox.Requeue(s.Context(), f); n != want || err != nil {
+		s.Errorf("Requeue = %d, %v, want %d", n, err, want)
+	}
+}
+
+func (s *app) wantLanes(want ...string) {
+	s.Helper()
+	got := queryOne[[]string](s, `select array_agg(lane order by lane) from idem_payloads`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.Error("lanes (-want +got):\n" + diff)
+	}
+}
+
+func (s *app) wantDiscarded(f idem.Filter, reason string, want int64) {
+	s.Helper()
+	if n, err := s.inbox.Discard(s.Context(), f, reason); n != want || err != nil {
+		s.Errorf("Discard = %d, %v, want %d", n, err, want)
+	}
+}

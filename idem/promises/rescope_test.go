@@ -1,0 +1,497 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/internal/inside"
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker/relay"
+	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+// An account gets a scope. What was in flight until then comes again under it, and is
+// done once.
+func TestEventThatComesAgainUnderANewScopeIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	inShop := letter("e1", "o1", 1)
+	inShop.Scope = "shop"
+	again := func(s *flaky, r idem.Receiver) idem.Outcome {
+		o, err := r.Accept(s.Context(), inShop)
+		if err != nil {
+			s.Error(err)
+		}
+		return o
+	}
+	for _, story := range []struct {
+		name   string
+		before func(*flaky)
+		comes  func(*flaky) idem.Outcome
+		want   idem.Outcome
+	}{
+		{
+			"it was answered 200, and the answer was lost",
+			func(s *flaky) { s.acceptAs(s.processor, idem.Done) },
+			func(s *flaky) idem.Outcome { return again(s, s.processor) }, idem.Duplicate,
+		},
+		{
+			"an inbox has done it",
+			func(s *flaky) { s.store(letter("e1", "o1", 1)); s.drain(1) },
+			func(s *flaky) idem.Outcome { return again(s, s.inbox) }, idem.Duplicate,
+		},
+		{
+			"it has failed, and the provider delivers it again",
+			func(s *flaky) { s.failing(s.processor, idem.Retrying) },
+			func(s *flaky) idem.Outcome { return again(s, s.processor) }, idem.Done,
+		},
+		{
+			"it waits for the workers",
+			func(s *flaky) { s.store(letter("e1", "o1", 1)) },
+			func(s *flaky) idem.Outcome { defer s.drain(1); return again(s, s.inbox) }, idem.Duplicate,
+		},
+		{
+			"it is parked, and replayed",
+			func(s *flaky) { s.processor.ParkAfter = 1; s.failing(s.processor, idem.Parked) },
+			func(s *flaky) idem.Outcome {
+				s.wantReplayed(idem.Filter{Scopes: []string{"shop"}}, idem.Replayed{Done: 1})
+				return again(s, s.processor)
+			}, idem.Duplicate,
+		},
+		{
+			"it is parked, and its body is kept when it is done",
+			func(s *flaky) {
+				s.processor.ParkAfter, s.processor.KeepPayloads = 1, true
+				s.failing(s.processor, idem.Parked)
+				s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+			},
+			func(s *flaky) idem.Outcome {
+				if e, ok, err := operator.New(s.processor, "").Lookup(s.Context(), "shop", "e1"); string(e.Payload) != string(inShop.Payload) || !ok || err != nil {
+					s.Errorf("its body is %q, %v, %v", e.Payload, ok, err)
+				}
+				return again(s, s.processor)
+			}, idem.Duplicate,
+		},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			t.Parallel()
+			s := &flaky{app: newApp(t).openInbox()}
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if s.fails.Load() {
+					return errors.New("the shop is closed")
+				}
+				return pay(ctx, tx, n)
+			})
+			story.before(s)
+			s.rescope(1)
+			if got := story.comes(s); got != story.want {
+				t.Errorf("it came again: %s, want %s", got, story.want)
+			}
+			s.wantEffects(1)
+			if diff := cmp.Diff([]string{"notes/shop/e1 done"}, s.states()); diff != "" {
+				t.Error("events (-want +got):\n" + diff)
+			}
+			if n := queryOne[int](s.app, `select count(*) from idem_payloads`); n != 0 {
+				t.Errorf("%d bodies are left", n)
+			}
+		})
+	}
+}
+
+func TestRescopeKeepsTheOrderWithinAnEntity(t *testing.T) {
+	t.Parallel()
+	s := newApp(t).openInbox()
+	var order []string
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		order = append(order, n.ID)
+		return pay(ctx, tx, n)
+	})
+	s.store(letter("e3", "o1", 3), letter("e2", "o1", 2))
+	s.exec(`update idem_payloads set due_at = null where event = 'notes//e3'`) // held back, as a claim does it
+	s.rescope(2)
+	first := letter("e1", "o1", 1) // comes late, under the new name
+	first.Scope = "shop"
+	s.store(first)
+	s.drain()
+	if diff := cmp.Diff([]string{"e1", "e2", "e3"}, order); diff != "" {
+		t.Error("handled (-want +got):\n" + diff)
+	}
+}
+
+func TestRescopeMovesAllOfOneAccountAndNothingElse(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.everyState()
+	const others = `insert into idem_events (event, type, key, state) values
+		('notes/shop-2/done', '', '', 'done'), ('notes/sho/done', '', '', 'done'), ('notes2//done', '', '', 'done'), ('note//done', '', '', 'done');
+		insert into idem_payloads (event, source, lane, received_at, body) values ('notes/shop-2/x', 'notes', 'notes/shop-2/o', now(), '{}')`
+	s.exec(others)
+	s.exec(`insert into idem_audit (actor, action, source, filter, reason, events) values
+		('ana', 'replay', 'notes', '', '', array['notes//b', 'notes/shop-2/a', 'notes//a']), ('ana', 'replay', 'notes2', '', '', array['notes2//a'])`)
+	s.exec(`insert into idem_audit_events (action, event, result) select min(id), unnest(array['notes//a', 'notes/shop-2/a']), 'done' from idem_audit`)
+	want := s.contents()
+	for n, line := range want {
+		if strings.HasPrefix(line, "effect") {
+			continue
+		}
+		want[n] = strings.ReplaceAll(strings.ReplaceAll(line, "(notes//", "(notes/shop/"), ",notes//", ",notes/shop/")
+	}
+	slices.Sort(want)
+	s.rescope(queryOne[int64](s, `select count(*) from idem_events where event like 'notes//%'`))
+	got := s.contents()
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("the tables (-want +got):\n" + diff)
+	}
+	trail := queryOne[[]string](s, `select array_agg(actor || ' ' || action || ' ' || filter || ' ' || events::text || ' ' || coalesce(result, '') order by id) from idem_audit`)
+	if diff := cmp.Diff([]string{
+		"ana replay  {notes/shop/b,notes/shop-2/a,notes/shop/a} ",
+		"ana replay  {notes2//a} ",
+		`ana rescope notes without a scope to notes "shop" {} ` + trail[2][strings.LastIndex(trail[2], "} ")+2:],
+	}, trail); diff != "" || !strings.HasSuffix(trail[2], " moved") {
+		t.Error("the audit trail (-want +got):\n" + diff)
+	}
+	outcomes := queryOne[[]string](s, `select array_agg(event order by event) from idem_audit_events`)
+	if diff := cmp.Diff([]string{"notes/shop-2/a", "notes/shop/a"}, outcomes); diff != "" {
+		t.Error("events with an outcome (-want +got):\n" + diff)
+	}
+}
+
+func TestRenamedSourceKeepsItsEventsAndItsTrail(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.exec(`insert into idem_events (event, type, key, state) values ('old//e1', 'paid', '', 'done'), ('old/shop/e1', 'paid', 'o1', 'pending');
+		insert into idem_payloads (event, source, lane, due_at, received_at, body) values ('old/shop/e1', 'old', 'old/shop/o1', now(), now(), '{}');
+		insert into idem_audit (actor, action, source, filter, reason, events) values ('ana', 'replay', 'old', '', '', array['old//e1', 'old/shop/e1'])`)
+	o := operator.New(idem.NewProcessor(s.pool, &named{name: "old"}), "ana")
+	trail := func(source, events string) {
+		t.Helper()
+		got := queryOne[string](s, `select source || ' ' || events::text from idem_audit order by id limit 1`)
+		if got != source+" "+events {
+			t.Errorf("the audit trail has %s, want %s %s", got, source, events)
+		}
+	}
+	for _, scope := range []string{"", "shop"} {
+		if n, err := o.Rescope(t.Context(), scope, operator.Account{Source: "notes", Scope: scope}, ""); n != 1 || err != nil {
+			t.Fatalf("Rescope = %d, %v", n, err)
+		}
+		if scope == "" {
+			trail("old", "{notes//e1,old/shop/e1}")
+		}
+	}
+	trail("notes", "{notes//e1,notes/shop/e1}")
+	if diff := cmp.Diff([]string{"notes//e1 done", "notes/shop/e1 pending"}, s.states()); diff != "" {
+		t.Error("events (-want +got):\n" + diff)
+	}
+	if got := queryOne[string](s, `select source || ' ' || lane from idem_payloads`); got != "notes notes/shop/o1" {
+		t.Errorf("the body is of %s", got)
+	}
+}
+
+func TestRescopeRefusesWhatWouldLoseOrDoubleAnEvent(t *testing.T) {
+	t.Parallel()
+	shop := operator.Account{Source: "notes", Scope: "shop"}
+	for _, c := range []struct {
+		why  string
+		make string
+		to   operator.Account
+		want string
+	}{
+		{
+			"both were processed", `insert into idem_events (event, type, key, state) values ('notes/shop/e1', '', '', 'done')`, shop,
+			"1 events are stored under both, so they may have been done twice: notes//e1: see what was done for each",
+		},
+		{
+			"more than an error names", `insert into idem_events (event, type, key, state)
+				select 'notes/' || scope || '/f' || n, '', '', 'done' from generate_series(1, 7) n, unnest(array['', 'shop']) scope`, shop,
+			"7 events are stored under both, so they may have been done twice: notes//f1, notes//f2, notes//f3, notes//f4, notes//f5: ",
+		},
+		{
+			"a body without an event is no less in the way", `insert into idem_archive (event, received_at, body)
+				values ('notes//e1', now(), ''), ('notes/shop/e1', now(), '')`, shop,
+			"1 events are stored under both",
+		},
+		{
+			"a worker would end its attempt under the old name", `insert into idem_workers (id, source, host, pid, started_at, seen_at)
+				values (1, 'notes', 'till', 42, now(), now()), (2, 'notes', 'gone', 43, now(), now() - interval '1 minute'), (3, 'others', 'till', 44, now(), now())`, shop,
+			"1 workers of notes are alive, one on till in process 42: stop every process",
+		},
+		{"a slash would be in the row key", ``, operator.Account{Source: "a/b"}, `the source to move events to is "a/b"`},
+		{"a source has a name", ``, operator.Account{Scope: "shop"}, `the source to move events to is ""`},
+		{"it cannot be stored", ``, operator.Account{Source: "notes", Scope: "a\x00"}, `the scope to move events to`},
+		{"they are there", ``, operator.Account{Source: "notes"}, `would be moved to where they are`},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
+			s.exec(c.make)
+			want := s.contents()
+			n, err := operator.New(s.processor, "ana").Rescope(t.Context(), "", c.to, "")
+			if n != 0 || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Rescope = %d, %v, want %s", n, err, c.want)
+			}
+			s.wantContents(want)
+		})
+	}
+}
+
+func TestRescopeWaitsForWhatIsBeingProcessed(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	entered := make(chan struct{})
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		close(entered)
+		if err := s.await(ctx, blocked); err != nil { // until the move waits
+			return err
+		}
+		return pay(ctx, tx, n)
+	})
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.processor.Accept(context.Background(), letter("e1", "o1", 1))
+		done <- err
+	}()
+	<-entered
+	s.rescope(1)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"notes/shop/e1 done"}, s.states()); diff != "" {
+		t.Error("events (-want +got):\n" + diff)
+	}
+}
+
+// A deployment gives the only account a scope.
+func TestHealthIsRedAtTheFirstStartAfterAScopeWasIntroducedUntilTheEventsAreMoved(t *testing.T) {
+	t.Parallel()
+	pool := idemtest.Pool(t)
+	if err := idem.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	effects := 0
+	charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(2990))
+	charge.Created()
+	body := charge.Received()
+	deliver := func(events *asaas.Dispatcher) *idem.Processor {
+		t.Helper()
+		events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { effects++; return nil })
+		r := idem.NewProcessor(pool, events)
+		r.Logger = nil
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, asaastest.Request("/webhooks/asaas", "a token that only Asaas knows", body))
+		if w.Code != http.StatusOK {
+			t.Fatalf("a delivery is answered %d", w.Code)
+		}
+		return r
+	}
+	scopes := func(r *idem.Processor) (c check.Result) {
+		t.Helper()
+		h := health.New(r)
+		h.Logger = nil
+		report := h.Report()
+		for _, c = range report.Checks {
+			if c.Name == "scopes" {
+				if report.Healthy != c.Healthy {
+					t.Errorf("the report is %+v", report)
+				}
+				return c
+			}
+		}
+		return check.Result{Healthy: true}
+	}
+	before := deliver(asaas.NewDispatcher("a token that only Asaas knows"))
+	if c := scopes(before); !c.Healthy || c.Name != "" {
+		t.Errorf("before: %+v", c)
+	}
+	after := idem.NewProcessor(pool, accountsOf("shop", "a token that only Asaas knows"))
+	after.Logger = nil
+	if c := scopes(after); c.Healthy || !strings.Contains(c.Says, "idem rescope") {
+		t.Errorf("before its first delivery: %+v", c)
+	}
+	if n, err := operator.New(after, "ana").Rescope(t.Context(), "", operator.Account{Source: "asaas", Scope: "shop"}, ""); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if c := scopes(after); !c.Healthy || c.Name == "" {
+		t.Errorf("after the move: %+v", c)
+	}
+	deliver(accountsOf("shop", "a token that only Asaas knows"))
+	if effects != 1 {
+		t.Errorf("%d effects, want 1", effects)
+	}
+}
+
+// A start is refused where nothing is lost by that: nobody makes the events of before any more,
+// and none is under the new name.
+func TestServeRefusesToStartWhereAScopeWasIntroducedAndNobodyMakesEventsWithoutOne(t *testing.T) {
+	t.Parallel()
+	const old = `insert into idem_events (event, type, key, state, received_at) values ('asaas//e1', '', '', 'done', now() - interval '25 hours');`
+	worker := func(source string) string {
+		return `insert into idem_workers (id, source, host, pid, started_at, seen_at) values (1, '` + source + `', 'till', 42, now(), now());`
+	}
+	for why, c := range map[string]struct {
+		rows           string
+		refused, warns bool
+		events         *asaas.Dispatcher
+	}{
+		"all are of before":                          {rows: old, refused: true},
+		"a worker of another source lives":           {rows: old + worker("zeltapay"), refused: true},
+		"the program of before may be running":       {rows: old + worker("asaas"), warns: true},
+		"an event without a scope came within a day": {rows: strings.Replace(old, "25", "23", 1), warns: true},
+		"it has run before: a stop would cost more":  {rows: old + `insert into idem_events (event, type, key, state) values ('asaas/shop/e1', '', '', 'done')`, warns: true},
+		"all were moved":                             {rows: `insert into idem_events (event, type, key, state) values ('asaas/shop/e1', '', '', 'done')`},
+		"it is the first program":                    {},
+		"a body that was set aside is of no account": {rows: strings.Replace(old, "'', '', 'done'", "'"+relay.SetAsideType+"', '', 'unhandled'", 1)},
+		"the account keeps having none":              {rows: old, events: asaas.NewDispatcher("a token that only Asaas knows")},
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			s := newInboxApp(t)
+			if c.rows != "" {
+				s.exec(c.rows)
+			}
+			if c.events == nil {
+				c.events = accountsOf("shop", "a token that only Asaas knows")
+			}
+			inbox := idem.NewInbox(s.pool, c.events)
+			inbox.Logger = s.logger()
+			ctx, stop := context.WithCancel(t.Context())
+			served := make(chan error, 1)
+			server := &http.Server{Addr: "127.0.0.1:0", BaseContext: func(net.Listener) context.Context { stop(); return ctx }} // it serves
+			go func() { served <- idem.Serve(ctx, server, inbox) }()
+			err := <-served
+			if c.refused != (err != nil) || c.refused && !strings.Contains(err.Error(), `idem rescope -source asaas -account ""`) {
+				t.Errorf("Serve = %v, want refused %t", err, c.refused)
+			}
+			if said := s.logged(); strings.Contains(said, "idem rescope -source asaas") != c.warns {
+				t.Errorf("the log says, want a warning %t:\n%s", c.warns, said)
+			}
+		})
+	}
+}
+
+func TestServeSaysAtItsStartThatASourceHasEventsWithAndWithoutAScope(t *testing.T) {
+	t.Parallel()
+	s := newApp(t).openInbox()
+	s.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done'), ('notes/shop/e1', '', '', 'done')`)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	_, ended := s.served(ctx, s.inbox)
+	for !strings.Contains(s.logged(), mixedScopes) && ctx.Err() == nil {
+		pause()
+	}
+	if ctx.Err() != nil {
+		t.Error("it does not say so:\n" + s.logged())
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOnlyAMixOfScopesOfOneSourceIsNoticed(t *testing.T) {
+	t.Parallel()
+	for why, c := range map[string]struct {
+		events string
+		want   bool
+	}{
+		"a scope was introduced":                        {`('notes//e1'), ('notes/shop/e1')`, true},
+		"a scope that comes before those of none":       {`('notes//e1'), ('notes/-/e1')`, true},
+		"all have one":                                  {`('notes/shop/e1'), ('notes/-/e1')`, false},
+		"none has one, whatever the ids have":           {`('notes//e1'), ('notes//shop/e1')`, false},
+		"a body that was set aside is of no account":    {`('notes//aside'), ('notes/shop/e1')`, false},
+		"the others are of sources with a similar name": {`('notes//e1'), ('notes2/shop/e1'), ('notes-/shop/e1'), ('note/shop/e1')`, false},
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.exec(`insert into idem_events (event, type, key, state) select event, case event when 'notes//aside' then '` + relay.SetAsideType + `' else '' end, '', 'done' from (values ` + c.events + `) e (event)`)
+			inside.Of[interface{ WarnOfScopes(context.Context) }](s.processor).WarnOfScopes(t.Context())
+			if strings.Contains(s.logged(), mixedScopes) != c.want {
+				t.Errorf("it says: %q", s.logged())
+			}
+		})
+	}
+}
+
+// The id of an event without an entity is nobody's entity, also under its new name.
+func TestMovedEventWithoutAnEntityHoldsNoEntity(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(refuseBad)
+	s.store(letter("bad", "", 1))
+	s.drain()
+	s.rescope(1)
+	s.store(in("shop", letter("e2", "/bad", 2)))
+	s.drain()
+	s.wantEffects(1)
+}
+
+// flaky is an app whose handler may fail.
+type flaky struct {
+	*app
+	fails atomic.Bool
+}
+
+// failing delivers e1 while its handler fails.
+func (s *flaky) failing(r idem.Receiver, want idem.Outcome) {
+	s.Helper()
+	s.fails.Store(true)
+	s.acceptAs(r, want)
+	s.fails.Store(false)
+}
+
+func (s *app) acceptAs(r idem.Receiver, want idem.Outcome) {
+	s.Helper()
+	if o, _ := r.Accept(s.Context(), letter("e1", "o1", 1)); o != want {
+		s.Fatalf("Accept = %s, want %s", o, want)
+	}
+}
+
+// rescope moves what is stored without a scope to the scope shop.
+func (s *app) rescope(want int64) {
+	s.Helper()
+	o := operator.New(s.processor, "ana")
+	if n, err := o.Rescope(s.Context(), "", operator.Account{Source: "notes", Scope: "shop"}, "a second account"); n != want || err != nil {
+		s.Fatalf("Rescope = %d, %v, want %d", n, err, want)
+	}
+}
+
+// states are the states of all events, by their row keys.
+func (s *app) states() []string {
+	s.Helper()
+	return queryOne[[]string](s, `select coalesce(array_agg(event || ' ' || state order by event), '{}') from idem_events`)
+}
+
+// named is a provider of another name.
+type named struct {
+	notes
+	name string
+}
+
+func (n *named) Name() string { return n.name }
+
+// accountsOf returns a dispatcher whose accounts all have a scope.
+func accountsOf(scope, token string) *asaas.Dispatcher {
+	events := asaas.NewDispatcher("") // as of a variable that is not set
+	events.Accounts = func(*http.Request) ([]idem.Credentials, error) {
+		return []idem.Credentials{{Scope: scope, Secrets: []string{token}}}, nil
+	}
+	return events
+}
+
+const mixedScopes = "webhook events are stored with and without a scope"

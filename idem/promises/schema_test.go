@@ -1,0 +1,334 @@
+package promises_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// An application's role gets a schema of its own, which its search_path finds first.
+// After a restart the events that are done are still known.
+func TestSchemaThatAppearsEarlierInTheSearchPathGetsNoTables(t *testing.T) {
+	t.Parallel()
+	d := newTwoSchemas(t)
+	s := openApp(t, d.before.pool)
+	s.on(pay)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+
+	restarted := &app{T: t, pool: d.after, notes: s.notes}
+	err := idem.Migrate(t.Context(), d.after)
+	for _, want := range []string{
+		`idem: migrating the tables: the tables are in schema "` + d.public + `", and the first schema of the search_path is "` + d.first + `"`,
+		"first in the search_path", "idem.MigrateSchema",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Migrate = %v, want %s", err, want)
+		}
+	}
+	if missing, err := idem.MissingMigrations(t.Context(), d.after); missing != nil || err == nil || !strings.Contains(err.Error(), d.public) {
+		t.Errorf("MissingMigrations = %q, %v", missing, err)
+	}
+	d.wantTables(d.public)
+	if o, err := restarted.newProcessor().Accept(t.Context(), identify([]byte(paid("e1")))); o != idem.Duplicate || err != nil {
+		t.Errorf("the event comes again: %s, %v, want a duplicate", o, err)
+	}
+}
+
+// A schema per tenant, beside tables that others have in public.
+func TestSchemaThatIsNamedGetsTablesOfItsOwn(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"read committed", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			d := newTwoSchemas(t)
+			s := openApp(t, d.before.pool)
+			s.on(pay)
+			s.wantAnswer(paid("e1"), http.StatusOK)
+
+			tenant := &app{T: t, pool: d.after, notes: s.notes}
+			conn, err := d.after.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Release()
+			if _, err := conn.Exec(t.Context(), `set default_transaction_isolation = '`+level+`'`); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := idem.MigrateSchema(t.Context(), conn, d.first); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.wantTables(d.public, d.first)
+
+			// From now on both have what they need, whoever is first.
+			for _, pool := range []*pgxpool.Pool{d.before.pool, d.after} {
+				if err := idem.Migrate(t.Context(), pool); err != nil {
+					t.Error(err)
+				}
+				if missing, err := idem.MissingMigrations(t.Context(), pool); len(missing) != 0 || err != nil {
+					t.Errorf("MissingMigrations = %q, %v", missing, err)
+				}
+			}
+			tenant.exec(`create table effects (event text not null, scope text not null default '')`)
+			if o, err := tenant.newProcessor().Accept(t.Context(), identify([]byte(paid("e1")))); o != idem.Done || err != nil {
+				t.Errorf("the tenant's event: %s, %v, want done", o, err)
+			}
+			s.wantEffects(1)
+			tenant.wantEffects(1)
+		})
+	}
+}
+
+func TestMigrateSchemaInATransactionLeavesItsSearchPath(t *testing.T) {
+	t.Parallel()
+	d := newTwoSchemas(t)
+	err := pgx.BeginFunc(t.Context(), d.before.pool, func(tx pgx.Tx) error {
+		if err := idem.MigrateSchema(t.Context(), tx, d.first); err != nil {
+			return err
+		}
+		var schema string
+		err := tx.QueryRow(t.Context(), `select current_schema()`).Scan(&schema)
+		if schema != d.public {
+			t.Errorf("the transaction goes on in schema %q, want %q", schema, d.public)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.wantTables(d.first)
+}
+
+func TestMigrateSchemaOfNoSchemaChangesNothing(t *testing.T) {
+	t.Parallel()
+	d := newTwoSchemas(t)
+	for _, schema := range []string{"", "nowhere", d.first + " else"} {
+		if err := idem.MigrateSchema(t.Context(), d.before.pool, schema); err == nil || !strings.HasPrefix(err.Error(), "idem: migrating the tables") {
+			t.Errorf("MigrateSchema of %q = %v", schema, err)
+		}
+	}
+	d.wantTables()
+}
+
+// A schema that was restored without its tables, or lost them, and kept the record.
+func TestTablesThatAreGoneAreMadeAgainWhateverIsRecorded(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.exec(`drop view idem_event_log; drop table idem_events, idem_payloads, idem_archive, idem_audit_events, idem_audit`)
+	if missing, err := idem.MissingMigrations(t.Context(), s.pool); len(missing) == 0 || err != nil {
+		t.Errorf("MissingMigrations = %q, %v, want all", missing, err)
+	}
+	if err := idem.Migrate(t.Context(), s.pool); err != nil {
+		t.Fatal(err)
+	}
+	s.on(pay)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+}
+
+// Whatever the table held, and whoever had rights on it.
+func TestPartitioningKeepsEventsAndRights(t *testing.T) {
+	t.Parallel()
+	s := openInboxApp(t, idemtest.Pool(t))
+	s.on(pay)
+	s.stock(1, 50)
+	s.store(letter("a1", "a", 1), letter("a2", "a", 2))
+	role := queryOne[string](s, `select current_schema() || '_app'`)
+	s.exec(`create role ` + role + `; grant select, insert, update, delete on idem_events to ` + role + `; grant select on idem_event_log to public`)
+	t.Cleanup(func() {
+		if _, err := s.pool.Exec(context.Background(), `drop owned by `+role+`; drop role `+role); err != nil {
+			t.Error(err)
+		}
+	})
+	const all = `select array_agg(e::text order by event) from idem_events e`
+	const rights = `
+select array_agg(format('%s %s %s', table_name, grantee, privilege_type) order by table_name, grantee, privilege_type)
+from information_schema.role_table_grants where table_schema = current_schema() and table_name in ('idem_events', 'idem_event_log')`
+	const logged = `select array_agg(l::text order by event_id) from idem_event_log l`
+	type stored struct{ Events, Rights, Log []string }
+	look := func() stored {
+		return stored{queryOne[[]string](s, all), queryOne[[]string](s, rights), queryOne[[]string](s, logged)}
+	}
+	before := look()
+	partition(t, s.pool)
+	if n := queryOne[int](s, `select count(*) from pg_partition_tree('idem_events') where isleaf`); n != 4 && os.Getenv("IDEM_TEST_PARTITIONED") != "1" {
+		t.Errorf("there are %d partitions, want 4", n)
+	}
+	if err := idem.Migrate(t.Context(), s.pool); err != nil {
+		t.Errorf("Migrate afterwards: %v", err)
+	}
+	if diff := cmp.Diff(before, look()); diff != "" {
+		t.Error("after partitioning (-want +got):\n" + diff)
+	}
+	for _, file := range []string{"00001_idem.sql", "00002_operate.sql", "00003_on_call.sql", "00004_acknowledge.sql"} {
+		s.runMigration(file) // as another tool may
+	}
+	s.drain(4) // with two of the stock
+	s.wantEffects(4)
+}
+
+// A row of one partition has the place of another's row.
+func TestPruneOfPartitionsForgetsOnlyWhatIsOld(t *testing.T) {
+	t.Parallel()
+	s := newPartitionedApp(t)
+	s.exec(`insert into idem_events (event, type, key, state, received_at)
+		select 'notes//' || case when n % 2 = 0 then 'old-' else 'new-' end || n, 'paid', '', 'done',
+			case when n % 2 = 0 then now() - interval '50 days' else now() end
+		from generate_series(1, 40000) n`)
+	if n := queryOne[int](s, `select count(*) - count(distinct ctid) from idem_events`); n < 20_000 {
+		t.Fatalf("only %d rows have the place of another", n)
+	}
+	s.wantSeen(s.processor)
+	if n, err := engineOf(s.processor).DryPrune(t.Context()); n != 20_000 || err != nil {
+		t.Errorf("DryPrune = %d, %v, want 20000", n, err)
+	}
+	s.wantPruned(s.processor, 20_000)
+	if n := queryOne[int](s, `select count(*) from idem_events where event like 'notes//new-%'`); n != 20_000 {
+		t.Errorf("%d of 20000 events that are new are left", n)
+	}
+	s.wantPruned(s.processor, 0)
+}
+
+// The table is behind a view here, which has no ctid, as Postgres's relatives have
+// none.
+func TestPruneWithoutPlacesOfRows(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.stock(1, 10, 50)
+	s.exec(`insert into idem_events (event, type, key, state, received_at)
+		select 'notes//' || n, 'paid', '', 'done', now() - interval '50 days' from generate_series(1, 20000) n`)
+	for _, table := range []string{"idem_events", "idem_archive"} {
+		s.exec(fmt.Sprintf(`alter table %[1]s rename to %[1]s_rows; create view %[1]s as select * from %[1]s_rows`, table))
+	}
+	s.processor.Retention.Payloads = 5 * 24 * time.Hour
+	s.wantSeen(s.processor)
+	if n, err := engineOf(s.processor).DryPrune(t.Context()); n != 20_003 || err != nil {
+		t.Errorf("DryPrune = %d, %v, want 20003", n, err)
+	}
+	s.wantPruned(s.processor, 20_003)
+	const left = `select array_agg(substr(event, 8) order by event) from idem_archive`
+	if diff := cmp.Diff([]string{"discarded-1", "done-1"}, queryOne[[]string](s, left)); diff != "" {
+		t.Error("bodies (-want +got):\n" + diff)
+	}
+	s.wantPruned(s.processor, 0)
+}
+
+// What its owner has built on the table would be lost without a word.
+func TestPartitioningStopsAtWhatItWouldLose(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ sql, want string }{
+		"an index":      {`create index on idem_events (key)`, "triggers, constraints or indexes of yours"},
+		"a trigger":     {`create trigger t before update on idem_events for each row execute function suppress_redundant_updates_trigger()`, "triggers, constraints or indexes of yours"},
+		"a foreign key": {`create table mine (event text collate "C" references idem_events)`, "triggers, constraints or indexes of yours"},
+		"a check":       {`alter table idem_events add check (attempts >= 0)`, "triggers, constraints or indexes of yours"},
+		"a view":        {`create view mine as select event from idem_events`, "other objects depend on it"},
+		"partitions":    {partitionedSQL(t), "divided already"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := idemtest.Pool(t)
+			if err := idem.Migrate(t.Context(), pool); err != nil {
+				t.Fatal(err)
+			}
+			conn, err := pool.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Release()
+			if _, err := conn.Exec(t.Context(), c.sql); err != nil {
+				t.Fatal(err)
+			}
+			_, err = conn.Exec(t.Context(), partitionedSQL(t))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("partitioning: %v, want an error with %q", err, c.want)
+			}
+			if _, err := conn.Exec(t.Context(), `rollback; select from idem_events, idem_event_log limit 0`); err != nil {
+				t.Errorf("the tables are not as they were: %v", err)
+			}
+		})
+	}
+}
+
+func newTwoSchemas(t *testing.T) *twoSchemas {
+	t.Helper()
+	url := idemtest.URL(t)
+	before := &app{T: t, pool: openPool(t, url, func(*pgxpool.Config) {})}
+	d := &twoSchemas{T: t, before: before, public: queryOne[string](before, `select current_schema()`)}
+	d.first = d.public + " Its own"
+	name := pgx.Identifier{d.first}.Sanitize()
+	before.exec(`create schema ` + name) // as "create schema authorization ROLE" makes one of "$user"
+	t.Cleanup(func() {
+		if _, err := before.pool.Exec(context.Background(), `drop schema `+name+` cascade`); err != nil {
+			t.Error(err)
+		}
+	})
+	d.after = openPool(t, url, func(c *pgxpool.Config) {
+		c.ConnConfig.RuntimeParams["search_path"] = name + ", " + pgx.Identifier{d.public}.Sanitize()
+	})
+	return d
+}
+
+// twoSchemas are a database with a schema "public", in which an application may have
+// its tables, and another that comes before it in the search_path.
+type twoSchemas struct {
+	*testing.T
+	before        *app // of connections that know one schema only
+	after         *pgxpool.Pool
+	public, first string
+}
+
+// wantTables checks which schemas have tables of this package.
+func (d *twoSchemas) wantTables(want ...string) {
+	d.Helper()
+	got := queryOne[[]string](d.before, `select coalesce(array_agg(distinct table_schema::text order by table_schema::text), '{}')
+		from information_schema.tables where table_name like 'idem%' and table_schema = any ($1)`, []string{d.public, d.first})
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		d.Error("schemas with tables (-want +got):\n" + diff)
+	}
+}
+
+// partition divides idem_events, unless that was done before.
+func partition(t testing.TB, pool *pgxpool.Pool) {
+	t.Helper()
+	var divided bool
+	if err := pool.QueryRow(t.Context(), `select relkind = 'p' from pg_class where oid = 'idem_events'::regclass`).Scan(&divided); err != nil {
+		t.Fatal(err)
+	}
+	if divided {
+		return
+	}
+	if _, err := pool.Exec(t.Context(), partitionedSQL(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func partitionedSQL(t testing.TB) string {
+	t.Helper()
+	sql, err := os.ReadFile("../../docs/partitioned.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(sql)
+}
+
+func newPartitionedApp(t *testing.T) *app {
+	t.Helper()
+	pool := poolOf(t, 4)
+	if err := idem.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	partition(t, pool)
+	return openApp(t, pool)
+}

@@ -1,0 +1,333 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/idem/broker/relay"
+	"github.com/paghooks/paghooks/idem/provider"
+)
+
+func TestServeStopsDeliveriesFirstAndThenWorkers(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	entered, release := make(chan struct{}), make(chan struct{})
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		close(entered)
+		<-release
+		return pay(ctx, tx, n)
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	url, ended := s.served(ctx, s.inbox)
+	s.url = url
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	<-entered
+	stop()
+	for { // until nobody listens
+		conn, err := net.DialTimeout("tcp", strings.TrimPrefix(url, "http://"), time.Minute)
+		if err != nil {
+			break
+		}
+		conn.Close()
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("it ended with %v while a handler ran", err)
+	default:
+	}
+	close(release)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	s.wantState("e1", idem.StateDone)
+}
+
+func TestServeEndsWithWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	none := s.newInbox(s.pool)
+	none.Workers = 0
+	hasty, intolerant, toBroker := s.newProcessor(), s.newProcessor(), relay.New(s.notes, &fakeBroker{}, strings.Repeat("s", 32))
+	hasty.Timeout, intolerant.ParkAfter, toBroker.Timeout = 0, 0, 0
+	const free = "127.0.0.1:0"
+	for why, c := range map[string]struct {
+		addr string
+		part idem.Part
+		want string
+	}{
+		"the address is taken":              {taken.Addr().String(), s.inbox, "cannot listen"},
+		"no workers":                        {free, none, "Workers of the inbox is zero"},
+		"no time for a delivery":            {free, hasty, "Timeout of the processor is zero"},
+		"an event may not fail even once":   {free, intolerant, "ParkAfter of the processor is zero"},
+		"no time for the broker to confirm": {free, toBroker, "Timeout of the relay is zero"},
+	} {
+		err := idem.Serve(t.Context(), &http.Server{Addr: c.addr}, c.part)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: Serve = %v, want %q", why, err, c.want)
+		}
+	}
+}
+
+func TestServeStopsWhatSendsThenTheServerThenTheOthers(t *testing.T) {
+	t.Parallel()
+	address, entered, release := make(chan string, 1), make(chan struct{}), make(chan struct{})
+	server := &http.Server{
+		Addr:        "127.0.0.1:0",
+		BaseContext: func(l net.Listener) context.Context { address <- l.Addr().String(); return context.Background() },
+		Handler:     http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(entered); <-release }),
+	}
+	var mu sync.Mutex
+	var order []string
+	note := func(s string) { mu.Lock(); defer mu.Unlock(); order = append(order, s) }
+	worked := worker(func(ctx context.Context) error { <-ctx.Done(); note("worker"); return context.Cause(ctx) })
+	sends := clientWorker{func(ctx context.Context) error { <-ctx.Done(); note("sender"); close(release); return nil }}
+	once := worker(func(context.Context) error { note("done early"); return nil })
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- idem.Serve(ctx, server, worked, once, sends) }()
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		resp, err := http.Post("http://"+<-address, "", nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		resp.Body.Close()
+		note("answered")
+	}()
+	<-entered
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	<-answered
+	mu.Lock()
+	defer mu.Unlock()
+	// The worker may end before the client has read the answer.
+	got := slices.DeleteFunc(order, func(s string) bool { return s == "answered" })
+	if diff := cmp.Diff([]string{"done early", "sender", "worker"}, got); diff != "" || len(order) < 3 {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAWorkerThatFailsEndsServeAndNotTheProcess(t *testing.T) {
+	t.Parallel()
+	for reason, c := range map[string]struct {
+		run  worker
+		want string
+	}{
+		"it fails":  {func(context.Context) error { return errors.New("no mail server") }, "no mail server"},
+		"it panics": {func(context.Context) error { panic("a mistake") }, "panic: a mistake"},
+		"it exits":  {func(context.Context) error { runtime.Goexit(); return nil }, "ended its goroutine"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			stopped := make(chan struct{})
+			beside := worker(func(ctx context.Context) error { <-ctx.Done(); close(stopped); return nil })
+			err := idem.Serve(t.Context(), &http.Server{Addr: "127.0.0.1:0"}, beside, c.run)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Serve = %v, want %q", err, c.want)
+			}
+			<-stopped
+		})
+	}
+}
+
+// The log says which it is: nothing is given, or it is not of the kind that verifies.
+func TestServeWarnsAtTheStartWhyNothingCanBeVerified(t *testing.T) {
+	t.Parallel()
+	var key, none provider.Dispatcher
+	key.Setup(&provider.Definition{Source: "bank", Scheme: provider.RSA{}}, "not a key")
+	none.Setup(&provider.Definition{Source: "bank", Scheme: provider.RSA{}}, "")
+	for name, c := range map[string]struct {
+		err  error
+		want string // "" for no warning
+	}{
+		"configured":     {nil, ""},
+		"another source": {errors.New("the vault is closed"), "all are answered 503: the vault is closed"},
+		"no key":         {none.Configured(), "all are answered 503: the public keys given (1) are empty: is the environment variable set?"},
+		"a bad key":      {key.Configured(), "all are answered 503: the public keys given (1) are no RSA keys as PEM"},
+	} {
+		s := newInboxApp(t)
+		i := idem.NewInbox(s.pool, unverified{s.notes, c.err})
+		i.Logger = s.logger()
+		ctx, stop := context.WithCancel(t.Context())
+		_, ended := s.served(ctx, i)
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		log := s.logged()
+		if warned := strings.Contains(log, "cannot be verified"); warned != (c.want != "") || !strings.Contains(log, c.want) {
+			t.Errorf("%s: want %q in the log:\n%s", name, c.want, log)
+		}
+	}
+}
+
+// With the default of four connections, an inbox's three workers and an outbox's one
+// would hold them all.
+func TestADeliveryIsAnsweredWhileAllWorkersOfAnInboxAndAnOutboxAreBusy(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	entered, release := make(chan struct{}, 10), make(chan struct{})
+	messages := outbox.New(s.pool, "shop", blockedBroker{entered, release})
+	messages.Logger = s.logger()
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "emits" {
+			return messages.Emit(ctx, broker.Message{Type: "order.paid", Body: []byte(n.ID)})
+		}
+		entered <- struct{}{}
+		<-release
+		return nil
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	url, ended := s.servedWith(ctx, s.inbox, messages)
+	s.url = url
+	s.wantAnswer(paid("emits"), http.StatusOK)
+	<-entered // the outbox's worker
+	for n := range s.inbox.Workers {
+		s.wantAnswer(fmt.Sprintf(`{"id":"busy-%d","type":"paid","order":"o%[1]d"}`, n), http.StatusOK)
+		<-entered
+	}
+	s.wantAnswer(`{"id":"late","type":"paid","order":"late"}`, http.StatusOK)
+	close(release)
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if s.inbox.Workers != 2 || messages.Workers != 1 {
+		t.Errorf("there are %d and %d workers, want 2 and 1, which leaves a connection", s.inbox.Workers, messages.Workers)
+	}
+	if strings.Contains(s.logged(), "pool_max_conns") {
+		t.Errorf("the log warns:\n%s", s.logged())
+	}
+}
+
+func TestServeWarnsOfWorkersThatLeaveNoConnection(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.inbox.Workers = 7
+	ctx, stop := context.WithCancel(t.Context())
+	_, ended := s.served(ctx, s.inbox)
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if log := s.logged(); s.inbox.Workers != 7 || !strings.Contains(log, "set pool_max_conns higher than workers") || !strings.Contains(log, "workers=7 connections=4") {
+		t.Errorf("there are %d workers, and the log says:\n%s", s.inbox.Workers, log)
+	}
+}
+
+// Of two providers' inboxes none has all the workers.
+func TestInboxesThatShareAPoolShareItsConnections(t *testing.T) {
+	t.Parallel()
+	s := openInboxApp(t, poolOf(t, 8))
+	other := s.newInbox(s.pool)
+	ctx, stop := context.WithCancel(t.Context())
+	_, ended := s.servedWith(ctx, s.inbox, other)
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if got := []int{min(s.inbox.Workers, other.Workers), max(s.inbox.Workers, other.Workers)}; got[0] != 3 || got[1] != 4 {
+		t.Errorf("they have %v workers, want 3 and 4 of 8 connections", got)
+	}
+}
+
+func TestTheLogSaysThatTheFirstEventIsDone(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	for _, id := range []string{"e1", "e1", "e2"} {
+		s.wantAnswer(paid(id), http.StatusOK)
+	}
+	var said []string
+	for line := range strings.Lines(s.logged()) {
+		if strings.Contains(line, "level=INFO") {
+			said = append(said, line)
+		}
+	}
+	if len(said) != 1 || !strings.Contains(said[0], "the first of this process") || !strings.Contains(said[0], "id=e1") {
+		t.Errorf("the log says of two events that are done: %q", said)
+	}
+}
+
+// served runs Serve with an inbox, and returns where it listens.
+func (s *app) served(ctx context.Context, i *idem.Inbox) (url string, ended <-chan error) {
+	s.Helper()
+	return s.servedWith(ctx, i)
+}
+
+// servedWith is served with more parts.
+func (s *app) servedWith(ctx context.Context, i *idem.Inbox, more ...idem.Part) (url string, ended <-chan error) {
+	s.Helper()
+	address, end := make(chan string, 1), make(chan error, 1)
+	mux := http.NewServeMux()
+	mux.Handle("POST /", i)
+	server := &http.Server{Addr: "127.0.0.1:0", Handler: mux, BaseContext: func(l net.Listener) context.Context {
+		address <- l.Addr().String()
+		return context.Background()
+	}}
+	go func() { end <- idem.Serve(ctx, server, append(more, i)...) }()
+	select {
+	case a := <-address:
+		if server.IdleTimeout == 0 || server.ReadHeaderTimeout == 0 {
+			s.Error("the server has no time-outs")
+		}
+		return "http://" + a, end
+	case err := <-end:
+		s.Fatal(err)
+		panic("unreachable")
+	}
+}
+
+// worker is a part of an application's own.
+type worker func(ctx context.Context) error
+
+func (w worker) Run(ctx context.Context) error { return w(ctx) }
+
+// clientWorker is a worker that sends to the server.
+type clientWorker struct{ worker }
+
+func (clientWorker) StopsFirst() bool { return true }
+
+// unverified is a source of which a setting is missing, or not.
+type unverified struct {
+	*notes
+	err error
+}
+
+func (u unverified) Configured() error { return u.err }
+
+// A blocked broker is one whose Publish returns when it is told to.
+type blockedBroker struct{ entered, release chan struct{} }
+
+func (b blockedBroker) Publish(context.Context, broker.Message) error {
+	b.entered <- struct{}{}
+	<-b.release
+	return nil
+}

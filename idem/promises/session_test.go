@@ -1,0 +1,477 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// With a schema for each tenant, a connection that stays in one has the next event
+// recorded there, where it is new.
+func TestSearchPathOfAHandlerIsNotThatOfTheNextEvent(t *testing.T) {
+	t.Parallel()
+	for name, move := range moves {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openApp(t, poolOf(t, 1))
+			schema := s.tenant()
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil {
+					return err
+				}
+				return move(ctx, tx, schema)
+			})
+			for range 2 {
+				for n := range 3 {
+					s.wantAnswer(paid(fmt.Sprint("e", n)), http.StatusOK)
+				}
+			}
+			s.wantEffects(3)
+			if n := queryOne[int](s, `select count(*) from `+schema+`.idem_events`); n != 0 {
+				t.Errorf("%d events are recorded as the tenant's", n)
+			}
+		})
+	}
+}
+
+// It is the same with workers, whose events also let the next of their entity go on.
+func TestSearchPathOfAHandlerIsNotThatOfTheNextEventOfAnInbox(t *testing.T) {
+	t.Parallel()
+	for name, move := range moves {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openInboxApp(t, poolOf(t, 4))
+			s.inbox.Workers = 1
+			schema := s.tenant()
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil {
+					return err
+				}
+				return move(ctx, tx, schema)
+			})
+			for n := range 4 {
+				s.store(letter(fmt.Sprint("e", n), "o1", n+1))
+			}
+			s.drain()
+			s.wantEffects(4)
+		})
+	}
+}
+
+// What a handler sets for good, and what it opens, ends with its connection; what the
+// pool has set stays.
+func TestSettingsOfAHandlerAreNotThoseOfTheNextEvent(t *testing.T) {
+	t.Parallel()
+	exec := func(sql string) func(context.Context, pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
+			return err
+		}
+	}
+	for name, do := range map[string]func(context.Context, pgx.Tx) error{
+		"SET":               exec(`set statement_timeout = '1ms'`),
+		"a setting of ours": exec(`set shop.tenant = 'a'`),
+		"characteristics":   exec(`set session characteristics as transaction read only`),
+		"set_config":        exec(`select set_config('lock_timeout', '1ms', 1 > 2)`),
+		"several":           exec(`select set_config('shop.one', '1', true), pg_catalog.set_config('shop.tenant', 'a', false)`),
+		"RESET":             exec(`reset application_name`),
+		"DISCARD":           exec(`discard plans; set shop.tenant = 'a'`),
+		"DEALLOCATE":        exec(`deallocate all`),
+		"a block":           exec(`do $$ begin perform set_config('shop.tenant', 'a', false); end $$`),
+		"the connection": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Conn().Exec(ctx, `set shop.tenant = 'a'`)
+			return err
+		},
+		"the connection, and nothing was committed": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Conn().Exec(ctx, `commit; set shop.tenant = 'a'; begin`, pgx.QueryExecModeSimpleProtocol)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+				c.MaxConns = 1
+				c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+					_, err := conn.Exec(ctx, `set application_name = 'shop'`)
+					return err
+				}
+			}))
+			const settings = `select string_agg(name || '=' || setting, ' ' order by name) || coalesce(current_setting('shop.tenant', true), '') from pg_settings where name not like 'plpgsql.%'`
+			before := queryOne[string](s, settings)
+			spoils := true
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil || !spoils {
+					return err
+				}
+				return do(ctx, tx)
+			})
+			s.deliver(paid("e1"))
+			if diff := cmp.Diff(before, queryOne[string](s, settings)); diff != "" {
+				t.Error("settings (-before +after):\n" + diff)
+			}
+			s.deliver(paid("e2"))
+			spoils = false
+			s.wantAnswer(paid("e3"), http.StatusOK)
+			if n := strings.Count(s.logged(), "may leave settings in its session"); n != 1 {
+				t.Errorf("the log says it %d times, want once:\n%s", n, s.logged())
+			}
+		})
+	}
+}
+
+// Rows that are left in a temporary table would be booked again with the next event, and a lock would have others wait for ever.
+func TestWhatAHandlerLeavesInItsSessionIsNotMetByTheNextEvent(t *testing.T) {
+	t.Parallel()
+	const functions = `
+create table orders (id text); insert into orders values ('o1');
+create function book() returns text language plpgsql as $$ begin
+	create temp table if not exists staging (event text);
+	insert into staging values ('row'); insert into effects select event from staging; return ''; end $$;
+create function book(orders) returns text language sql as $$ select book() $$;
+create function keep_open() returns text language plpgsql as $$ begin
+	execute 'declare left_open cursor with hold for select 1'; return ''; end $$;
+create function keep_locked() returns text language sql as $$ select pg_advisory_lock(1)::text $$;
+create procedure booked() language sql as $$ select book() $$`
+	for name, sql := range map[string]string{
+		"rows of a temporary table": `create temp table if not exists staging (event text);
+			insert into staging values ('row'); insert into effects select event from staging`,
+		"a temporary table":                  `create local temporary table staging (event text)`,
+		"one of the temporary schema":        `create table "pg_temp".staging (event text)`,
+		"one of a query":                     `select 1 as n into temp staging`,
+		"one as a query":                     `create temp table staging as select 1 as n`,
+		"a cursor":                           `declare left_open cursor with hold for select 1`,
+		"a prepared statement":               `prepare left_prepared as select 1`,
+		"a lock":                             `select 1 / pg_try_advisory_lock(1)::int`,
+		"a table of a function":              `select book()`,
+		"of a function in a table":           `create table made as select book()`,
+		"of a function in an attribute":      `select o.book from orders o`,
+		"of an attribute in an update":       `update orders set id = orders.book`,
+		"of a function in a cursor":          `declare c cursor for select book(); move all in c`,
+		"of a function in an insert":         `insert into orders select book()`,
+		"of a function behind COPY":          `copy (select book()) to '/dev/null'`,
+		"of a procedure":                     `call booked()`,
+		"a cursor of a function":             `select keep_open()`,
+		"a lock of a function":               `select keep_locked()`,
+		"a lock of a function, in an update": `update orders set id = keep_locked()`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openApp(t, poolOf(t, 1))
+			s.exec(functions)
+			fails := false
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				_, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
+				if fails {
+					return errors.Join(err, errors.New("no such order"))
+				}
+				return err
+			})
+			s.exec(`create function drop_made() returns trigger language plpgsql as $$ begin drop table if exists made; return null; end $$;
+				create trigger drop_made after insert on idem_events execute function drop_made()`)
+			for n := range 3 {
+				s.wantAnswer(paid(fmt.Sprint("e", n)), http.StatusOK)
+			}
+			if n := queryOne[int](s, `select count(*) from effects`); n != 0 && n != 3 {
+				t.Errorf("three events have booked %d rows", n)
+			}
+			fails = true // what is rolled back releases no lock
+			s.wantAnswer(paid("e4"), http.StatusServiceUnavailable)
+			if n := queryOne[int](s, `select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()`); n != 0 {
+				t.Errorf("the session of the next event holds %d locks", n)
+			}
+		})
+	}
+}
+
+// Handlers that only work keep their connection, and settings that end with the
+// transaction are theirs to make.
+func TestConnectionIsKeptAfterAnOrdinaryHandler(t *testing.T) {
+	t.Parallel()
+	for _, sql := range []string{
+		`select count(*) from effects`, `select lower('A')`, `select pg_advisory_lock(1)`, `update effects set scope = 'set x'`, `set local lock_timeout = '1s'`, `set constraints all immediate`,
+		`set transaction isolation level read committed`, `select set_config('shop.tenant', $1, true)`,
+		`select pg_catalog.SET_CONFIG ('a.b', lower($1), TRUE)`,
+		"-- name: Lock :one\nselect pg_try_advisory_xact_lock(1)", `with x as (select 1) select from x`, `call nothing()`, `lock table effects`, `create temp table staging (id text) on commit drop`, `"work"`,
+		"work on it",
+	} {
+		t.Run(sql, func(t *testing.T) {
+			t.Parallel()
+			s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+				c.MaxConns = 1
+				c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+					for _, name := range []string{`"work"`, "work on it"} {
+						if _, err := conn.Prepare(ctx, name, `select 1`); err != nil {
+							return err
+						}
+					}
+					return nil
+				}
+			}))
+			s.exec(`create procedure nothing() language plpgsql as $$ begin end $$`)
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil {
+					return err
+				}
+				var args []any
+				if strings.Contains(sql, "$1") {
+					args = append(args, "a")
+				}
+				_, err := tx.Exec(ctx, sql, args...)
+				return err
+			})
+			before := queryOne[int](s, `select pg_backend_pid()`)
+			s.wantAnswer(paid("e1"), http.StatusOK)
+			if after := queryOne[int](s, `select pg_backend_pid()`); after != before {
+				t.Errorf("the connection was closed\n%s", s.logged())
+			}
+		})
+	}
+}
+
+// A handler that does not want to wait for the disk is acknowledged nevertheless: its
+// commit waits.
+func TestCommitWaitsForTheDiskWhateverTheHandlerSets(t *testing.T) {
+	t.Parallel()
+	exec := func(sql string) func(context.Context, pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, sql)
+			return err
+		}
+	}
+	for name, set := range map[string]func(context.Context, pgx.Tx) error{
+		"SET LOCAL":  exec(`set local synchronous_commit = off`),
+		"quoted":     exec(`set local "synchronous_commit" to 'local'`),
+		"SET":        exec(`set synchronous_commit = off`),
+		"set_config": exec(`select set_config('synchronous_commit', 'off', true)`),
+		"a function": exec(`select hurry()`),
+		"a block":    exec(`do $$ begin set local synchronous_commit = off; end $$`),
+		"the connection": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Conn().Exec(ctx, `set local synchronous_commit = off`)
+			return err
+		},
+		"ExecAtCommit": func(ctx context.Context, _ pgx.Tx) error {
+			idem.ExecAtCommit(ctx, `set local synchronous_commit = off`)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newInboxApp(t)
+			s.exec(`create function hurry() returns text language sql as $$ select set_config('synchronous_commit', 'off', true) $$;
+				create table commits (n serial, what text);
+				create function note_commit() returns trigger language plpgsql as $$ begin
+					insert into commits (what) values (new.state || ' ' || current_setting('synchronous_commit')); return null; end $$;
+				create constraint trigger note_commit after insert or update of state on idem_events
+					deferrable initially deferred for each row execute function note_commit()`)
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil {
+					return err
+				}
+				return set(ctx, tx)
+			})
+			if o, err := s.processor.Accept(t.Context(), letter("e1", "o1", 1)); o != idem.Done {
+				t.Errorf("Accept = %s, %v", o, err)
+			}
+			s.store(letter("e2", "o1", 2))
+			s.drain()
+			want := []string{"done on", "pending on", "done on"}
+			if diff := cmp.Diff(want, queryOne[[]string](s, `select array_agg(what order by n) from commits`)); diff != "" {
+				t.Error("commits, with synchronous_commit (-want +got):\n" + diff)
+			}
+		})
+	}
+}
+
+// What is executed with COMMIT finds its tables whatever the handler has set for its
+// transaction. What the handler declares is executed with the handler's settings.
+func TestHandlerMaySetSearchPathAndRoleForItsTransaction(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{"search_path": "pg_catalog", "role": "pg_monitor"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, w := newInboxApp(t), &fakeBroker{}
+			outbox := outbox.New(s.pool, "shop", w)
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil {
+					return err
+				}
+				if _, err := tx.Exec(ctx, fmt.Sprintf(`set local %s = %s`, name, value)); err != nil {
+					return err
+				}
+				idem.ExecAtCommit(ctx, `select 1 / (current_setting($1) = $2)::int`, name, value)
+				return outbox.Emit(ctx, paidMessage(n))
+			})
+			s.store(letter("e1", "o1", 1))
+			s.store(letter("e2", "o1", 2))
+			s.drain(2)
+			s.wantEffects(2)
+			outbox.Logger = s.logger()
+			if err := outbox.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.want(t, "order.paid o1 e1", "order.paid o1 e2")
+		})
+	}
+}
+
+// Who wants no limit sets the largest number that there is.
+func TestLimitsMayBeAsLargeAsTheirTypes(t *testing.T) {
+	t.Parallel()
+	t.Run("ParkAfter", func(t *testing.T) {
+		t.Parallel()
+		s := newApp(t)
+		s.processor.ParkAfter = math.MaxInt
+		s.on(payAndFail)
+		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+		s.wantState("e1", idem.StateRetrying)
+		s.wantPayload("e1", paid("e1"))
+	})
+	t.Run("Timeout", func(t *testing.T) {
+		t.Parallel()
+		s := newInboxApp(t)
+		s.inbox.Timeout = math.MaxInt64
+		s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			if !queryOne[bool](s, `select bool_and(claimed_by is not null) from idem_events`) {
+				t.Error("the claim has ended before its attempt began")
+			}
+			return pay(ctx, tx, n)
+		})
+		s.store(letter("e1", "o1", 0))
+		s.drain(1)
+		s.wantEffects(1)
+	})
+}
+
+// moves are ways in which a handler sets the search path for good.
+var moves = map[string]func(ctx context.Context, tx pgx.Tx, schema string) error{
+	"SET": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `set search_path = `+schema)
+		return err
+	},
+	"SET of several": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `select 1; set session search_path = `+schema, pgx.QueryExecModeSimpleProtocol)
+		return err
+	},
+	"SET SCHEMA": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `set schema '`+schema+`'`)
+		return err
+	},
+	"set_config": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `select set_config('search_path', $1, false)`, schema)
+		return err
+	},
+	"a savepoint": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `set search_path = `+schema)
+			return err
+		})
+	},
+	"a batch": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		b := &pgx.Batch{}
+		b.Queue(`set search_path = ` + schema)
+		return tx.SendBatch(ctx, b).Close()
+	},
+	"a rewriter": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `select 1`, rewritten(`set search_path = `+schema))
+		return err
+	},
+	"a block": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `do $$ begin set search_path = `+schema+`; end $$`)
+		return err
+	},
+	"a function": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `select move_to($1, false)`, schema)
+		return err
+	},
+	"a function in an update": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `update effects set scope = coalesce(move_to($1, false), '')`, schema)
+		return err
+	},
+	"a prepared statement": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		if _, err := tx.Prepare(ctx, "move", `select set_config('search_path', $1, false)`); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "move", schema)
+		return err
+	},
+	"a prepared statement with a space in its name": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		if _, err := tx.Prepare(ctx, "tenants: move to", `select set_config('search_path', $1, false)`); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "tenants: move to", schema)
+		return err
+	},
+	"the connection": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Conn().Exec(ctx, `set search_path = `+schema)
+		return err
+	},
+	"ExecAtCommit": func(ctx context.Context, _ pgx.Tx, schema string) error {
+		idem.ExecAtCommit(ctx, `select set_config('search_path', $1, false)`, schema)
+		return nil
+	},
+	"ExecAtCommit of a function": func(ctx context.Context, _ pgx.Tx, schema string) error {
+		idem.ExecAtCommit(ctx, `select move_to($1, false)`, schema)
+		return nil
+	},
+	"ExecAtCommit of a rewriter": func(ctx context.Context, _ pgx.Tx, schema string) error {
+		idem.ExecAtCommit(ctx, `select 1`, rewritten(`set search_path = `+schema))
+		return nil
+	},
+	"SET LOCAL": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `set local search_path = `+schema)
+		return err
+	},
+}
+
+// tenant is a schema with tables of its own, and functions that move a session there.
+func (s *app) tenant() (schema string) {
+	s.Helper()
+	schema = queryOne[string](s, `select current_schema() || '_tenant'`)
+	s.exec(`create schema ` + schema)
+	s.Cleanup(func() {
+		if _, err := s.pool.Exec(context.Background(), `drop schema `+schema+` cascade`); err != nil {
+			s.Error(err)
+		}
+	})
+	other := openPool(s.T, s.pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = schema })
+	if err := idem.Migrate(s.Context(), other); err != nil {
+		s.Fatal(err)
+	}
+	s.exec(`create table ` + schema + `.effects (event text not null, scope text not null default '');
+		create function move_to(schema text, this_transaction bool) returns text language plpgsql as $$ begin
+			return set_config('search_path', schema, this_transaction); end $$`)
+	return schema
+}
+
+// What is looked for behind COMMIT cannot undo it.
+func TestEventIsDoneThoughTheLookBehindItsCommitFails(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.exec(`create function pg_advisory_unlock_all() returns void language plpgsql as $$ begin raise exception 'not today'; end $$`)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		_, err := tx.Exec(ctx, `select lower('A')`)
+		return errors.Join(err, pay(ctx, tx, n))
+	})
+	path := queryOne[string](s, `select current_schema() || ', pg_catalog'`)
+	shadowed := openPool(t, s.pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = path })
+	if o, err := idem.NewProcessor(shadowed, s.notes).Accept(t.Context(), letter("e1", "o1", 1)); o != idem.Done || err != nil {
+		t.Errorf("Accept = %s, %v", o, err)
+	}
+	s.wantState("e1", idem.StateDone)
+	s.wantEffects(1)
+	if n := shadowed.Stat().TotalConns(); n != 0 {
+		t.Errorf("%d connections are open of which nobody knows what is left in them", n)
+	}
+}

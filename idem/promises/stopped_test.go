@@ -1,0 +1,38 @@
+//go:build unix
+
+package promises_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A process that is stopped, not killed, keeps its connections: to Postgres it is a client that thinks. Its
+// handler had an hour.
+func TestOtherProcessesGoOnWithWhatAStoppedOneHadClaimed(t *testing.T) {
+	t.Parallel()
+	p := openProcesses(t)
+	p.exec(`insert into fatal values ('3')`)
+	stopped := p.startWorker(3)
+	for n := range 4 {
+		p.storeOne(nth(n, 2))
+	}
+	for p.nextState() != "halfway "+stopped.name {
+	}
+	if err := stopped.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	p.on(pay)
+	p.inbox.Timeout = time.Second
+	p.start(p.inbox)
+	p.until(`select count(*) = 4 from idem_events where state = 'done'`)
+	t.Logf("the others had done all %s after it was stopped", time.Since(began).Round(100*time.Millisecond))
+	p.wantRow("3", "(state, starts, crashes)", "(done,2,1)")
+	p.wantEffects(4)
+	if !strings.Contains(p.logged(), "had left sessions in Postgres") {
+		t.Errorf("the log does not say that its session was ended:\n%s", p.logged())
+	}
+}

@@ -1,0 +1,353 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+func TestAttemptWithoutAVerdictCountsAndIsParkedInline(t *testing.T) {
+	t.Parallel()
+	for name, c := range undecided {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openApp(t, openPool(t, idemtest.URL(t), func(config *pgxpool.Config) {
+				if c.config != nil {
+					c.config(config)
+				}
+			}))
+			s.exec(undecidedTables)
+			s.processor.ParkAfter, s.processor.Timeout = 2, 3*time.Second
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil || n.ID != "e1" {
+					return err
+				}
+				return c.make(ctx, s, tx)
+			})
+			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+			s.wantRow("e1", `(state, attempts)`, `(retrying,1)`)
+			s.wantAnswer(`{"id":"e2","type":"paid","order":"o2"}`, http.StatusOK)
+			s.wantAnswer(paid("e1"), http.StatusOK)
+			s.wantRow("e1", `(state, attempts)`, `(parked,2)`)
+			s.wantEffects(1)
+		})
+	}
+}
+
+func TestAttemptWithoutAVerdictCountsAndIsParkedByWorkers(t *testing.T) {
+	t.Parallel()
+	for name, c := range undecided {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := openInboxApp(t, openPool(t, idemtest.URL(t), func(config *pgxpool.Config) {
+				if c.config != nil {
+					c.config(config)
+				}
+			}))
+			m.exec(undecidedTables)
+			m.inbox.MaxAttempts, m.inbox.Timeout, m.inbox.Workers = 2, time.Second, 1
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil || n.ID != "e1" {
+					return err
+				}
+				return c.make(ctx, m, tx)
+			})
+			m.store(letter("e1", "o1", 1), letter("e2", "o1", 2), letter("e3", "o3", 1))
+			if c.passes { // it has been tried for long enough
+				m.exec(`update idem_events set starts = 49 where event = 'notes//e1'`)
+			}
+			m.drain()
+			m.wantRow("e1", `(state, attempts, crashes, last_error is null)`, `(parked,2,0,f)`)
+			m.wantState("e2", idem.StatePending) // behind it
+			m.wantState("e3", idem.StateDone)
+			m.wantEffects(1)
+		})
+	}
+}
+
+// What passes is given time, and no more than that.
+func TestWhatPassesCountsOnceItHasLasted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ reason, before, counted string }{
+		{"it began just now", `select`, `(pending,0)`},
+		{"its 50th start", `update idem_events set starts = 49`, `(pending,1)`},
+		{"it came ten minutes ago", `update idem_payloads set received_at = now() - interval '10 minutes'`, `(pending,1)`},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			m := newInboxApp(t)
+			m.inbox.Backoff = func(int) time.Duration { return time.Hour }
+			m.on(func(context.Context, pgx.Tx, *note) error { return &pgconn.PgError{Code: "40001"} })
+			m.store(letter("e1", "o1", 1))
+			m.exec(c.before)
+			m.start(m.inbox)
+			m.wantWorked(idem.Retrying)
+			m.wantRow("e1", `(state, attempts)`, c.counted)
+		})
+	}
+}
+
+// Its row is asked, on another connection: it is done, or it is not.
+func TestReplayGoesOnBehindACommitWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	broken := false
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		switch {
+		case !broken:
+			return idem.NoRetry(errors.New("no such order"))
+		case n.ID == "e2":
+			return errors.Join(pay(ctx, tx, n), s.endSession(ctx, tx))
+		}
+		return pay(ctx, tx, n)
+	})
+	for _, id := range []string{"e1", "e2", "e3"} {
+		s.wantAnswer(fmt.Sprintf(`{"id":%q,"type":"paid","order":%q}`, id, id), http.StatusOK)
+	}
+	broken = true
+	if r, err := s.processor.Replay(t.Context(), idem.Filter{}); err != nil || r.Done != 2 || r.Failed != 1 {
+		t.Errorf("Replay = %+v, %v, want two done and one failed", r, err)
+	}
+	s.wantRow("e2", `(state, attempts)`, `(parked,2)`)
+	s.wantEffects(2)
+}
+
+// Followers of parked events are gone on with in the background, and one without a verdict is in
+// nobody's way.
+func TestWhatWaitsForOthersGoesOnBehindACommitWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	broken := true
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		switch {
+		case broken:
+			return idem.NoRetry(errors.New("no such order"))
+		case n.ID == "a2":
+			return errors.Join(pay(ctx, tx, n), s.endSession(ctx, tx))
+		}
+		return pay(ctx, tx, n)
+	})
+	for _, id := range []string{"a1", "a2", "b1", "b2"} {
+		s.wantAnswer(fmt.Sprintf(`{"id":%q,"type":"paid","order":%q}`, id, id[:1]), http.StatusOK)
+	}
+	broken = false
+	for _, head := range []string{"a1", "b1"} { // the provider delivers them again
+		s.wantAnswer(fmt.Sprintf(`{"id":%q,"type":"paid","order":%q}`, head, head[:1]), http.StatusOK)
+	}
+	if err := s.await(t.Context(), `select state = 'done' from idem_events where event = 'notes//b2'`); err != nil {
+		t.Fatal("b2 waits behind a2, which is of another entity: ", err)
+	}
+	if err := s.await(t.Context(), `select state = 'parked' and attempts > 0 from idem_events where event = 'notes//a2'`); err != nil {
+		t.Fatal(err)
+	}
+	s.wantEffects(3)
+}
+
+func TestDrainLeavesWhatItCannotBeginAndNamesIt(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not today'; end $$;
+		create trigger refuses before update on idem_events for each row when (new.state = 'done' and new.event = 'notes//e1') execute function refuse()`)
+	m.on(pay)
+	m.store(letter("e1", "o1", 1), letter("e2", "o2", 1))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := m.inbox.Drain(ctx); err == nil || !strings.Contains(err.Error(), "paid e1 could not be begun twice") || ctx.Err() != nil {
+		t.Errorf("Drain = %v, want an error that names e1", err)
+	}
+	m.wantState("e1", idem.StatePending)
+	m.wantState("e2", idem.StateDone)
+}
+
+// It asks to be tried again later, whenever it is: nothing counts, and yet somebody must see it.
+func TestEventThatIsStartedAgainAndAgainMakesHealthRed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reason, row, check string
+	}{
+		{"ten starts, long ago", `starts = 10`, ""},
+		{"eleven starts", `starts = 11`, "retrying"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			m := newInboxApp(t)
+			m.on(pay)
+			m.store(letter("e1", "o1", 1))
+			m.exec(`update idem_events set ` + c.row + `; update idem_payloads set received_at = now() - interval '11 minutes', due_at = now() + interval '1 hour'`)
+			m.wantHealth(c.reason, m.newHealth(m.inbox), c.check, "an event has failed for 11m")
+		})
+	}
+}
+
+// A stop is no crash, and no failure.
+func TestStopGivesBackTheEventOfAHandlerThatIgnoresIt(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.StopTimeout = time.Nanosecond
+	running, release := make(chan bool), make(chan bool)
+	defer close(release)
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if err := pay(ctx, tx, n); err != nil {
+			return err
+		}
+		running <- true
+		<-release // whatever its context says
+		return nil
+	})
+	m.store(letter("e1", "o1", 1))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.inbox.Run(ctx) }()
+	<-running
+	stop()
+	if err := <-ended; err == nil {
+		t.Error("Run does not say that a handler did not return")
+	}
+	m.wantRow("e1", `(state, attempts, crashes, claimed_by)`, `(pending,0,0,)`)
+	m.wantEffects(0)
+}
+
+// Serializable transactions meet on one row, and what they lose is nobody's failure.
+func TestContentionParksNobody(t *testing.T) {
+	t.Parallel()
+	m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+		c.MaxConns = 10
+		c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"
+	}))
+	const events = 60
+	m.exec(`create table stock (n int); insert into stock values (0)`)
+	m.inbox.MaxAttempts, m.inbox.Workers = 1, 8
+	var met atomic.Int64
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		_, err := tx.Exec(ctx, `update stock set n = n + 1`)
+		if err != nil {
+			met.Add(1)
+		}
+		return err
+	})
+	for n := range events {
+		m.store(letter(fmt.Sprint("e", n), fmt.Sprint("o", n), 1))
+	}
+	m.start(m.inbox)
+	m.untilDone(events)
+	m.wantRow("e0", `(select (count(*) filter (where state = 'done'), sum(attempts)) from idem_events)`, fmt.Sprintf("(%d,0)", events))
+	if met.Load() == 0 {
+		t.Error("no transactions have met")
+	}
+}
+
+// Postgres crashes under a handler again and again, which counts as a failure at most: no event is parked
+// by that, and each is done in the end.
+func TestPostgresThatCrashesAgainAndAgainParksNobody(t *testing.T) {
+	t.Parallel()
+	const crashes = 5
+	cluster := startCluster(t)
+	m := openApp(t, openPool(t, cluster.URL(), asUsual))
+	m.inbox = m.newInbox(m.pool)
+	running, goOn := make(chan bool), make(chan bool)
+	done := false
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if !done {
+			running <- true
+			<-goOn
+		}
+		return pay(ctx, tx, n)
+	})
+	crash := func() {
+		t.Helper()
+		if err := errors.Join(cluster.Crash(t.Context()), cluster.Start(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answers := make(chan int)
+	for range crashes {
+		go func() {
+			status, _ := m.deliver(paid("e1"))
+			answers <- status
+		}()
+		<-running
+		crash()
+		goOn <- true
+		if status := <-answers; status != http.StatusServiceUnavailable {
+			t.Errorf("a delivery under which Postgres has crashed is answered %d, want 503", status)
+		}
+	}
+	m.store(letter("e2", "o2", 1))
+	m.start(m.inbox)
+	for range crashes {
+		<-running
+		crash()
+		goOn <- true
+		m.wantWorked(idem.Retrying)
+	}
+	<-running
+	done = true
+	goOn <- true
+	m.wantWorked(idem.Done)
+	if status, answer := m.deliver(paid("e1")); status != http.StatusOK {
+		t.Errorf("the last delivery is answered %d %s", status, answer)
+	}
+	m.wantEffects(2)
+	if parked := queryOne[int](m, `select count(*) from idem_events where state <> 'done' or attempts > $1`, crashes); parked > 0 {
+		t.Errorf("%d events are not done, or failed more often than Postgres has crashed", parked)
+	}
+}
+
+// undecided are handlers whose attempts end without a verdict of Postgres, or with one that is not about the
+// event. Each pays before.
+var undecided = map[string]struct {
+	config func(*pgxpool.Config)
+	make   func(ctx context.Context, s *app, tx pgx.Tx) error
+	passes bool // in all likelihood, and so counts from the 50th start on
+}{
+	"a deferred trigger is slow": {make: func(ctx context.Context, _ *app, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `insert into sluggish values (1)`)
+		return err
+	}},
+	"the session's time-out": {make: func(ctx context.Context, s *app, tx pgx.Tx) error { return s.idleUntilEnded(ctx, tx) }},
+	"the session's time-out, in another mode of pgx": {
+		config: func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec },
+		make:   func(ctx context.Context, s *app, tx pgx.Tx) error { return s.idleUntilEnded(ctx, tx) },
+	},
+	"the session is ended before COMMIT": {make: func(ctx context.Context, s *app, tx pgx.Tx) error { return s.endSession(ctx, tx) }},
+	"the session is ended in the handler": {make: func(ctx context.Context, _ *app, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `select pg_terminate_backend(pg_backend_pid())`)
+		return err
+	}},
+	"a trigger says that it could not be serialized": {make: func(ctx context.Context, _ *app, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `insert into contended values (1)`)
+		return err
+	}, passes: true},
+	"another database is starting": {make: func(context.Context, *app, pgx.Tx) error {
+		return fmt.Errorf("the stock: %w", &pgconn.PgError{Code: "57P03", Message: "the database system is starting up"})
+	}, passes: true},
+}
+
+// endSession ends the session of a transaction, as an administrator does, and waits until it is gone.
+func (s *app) endSession(ctx context.Context, tx pgx.Tx) error {
+	var pid int
+	if err := tx.QueryRow(ctx, `select pg_backend_pid()`).Scan(&pid); err != nil {
+		return err
+	}
+	return s.await(ctx, `select coalesce((select not pg_terminate_backend(pid) from pg_stat_activity where pid = $1), true)`, pid)
+}
+
+const undecidedTables = `
+create table sluggish (n int);
+create function sleep() returns trigger language plpgsql as $$ begin perform pg_sleep(600); return null; end $$;
+create constraint trigger sleeps after insert on sluggish deferrable initially deferred for each row execute function sleep();
+create table contended (n int);
+create function contend() returns trigger language plpgsql as $$ begin raise exception using errcode = '40001'; end $$;
+create trigger contends before insert on contended for each row execute function contend()`
