@@ -675,7 +675,7 @@ func (e UnknownEvent) printed() any {
 	}{e.Envelope, fmt.Sprintf("[%d bytes]", len(e.Raw))}
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *PaymentEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Payment.ID == "", Paths: []string{"payment.id"}},
@@ -684,7 +684,7 @@ func (e *PaymentEvent) Check(body []byte) error {
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *SubscriptionEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Subscription.ID == "", Paths: []string{"subscription.id"}},
@@ -693,7 +693,7 @@ func (e *SubscriptionEvent) Check(body []byte) error {
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *InvoiceEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Invoice.ID == "", Paths: []string{"invoice.id"}},
@@ -702,7 +702,7 @@ func (e *InvoiceEvent) Check(body []byte) error {
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *TransferEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Transfer.ID == "", Paths: []string{"transfer.id"}},
@@ -711,7 +711,7 @@ func (e *TransferEvent) Check(body []byte) error {
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *BillEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Bill.ID == "", Paths: []string{"bill.id"}},
@@ -720,7 +720,7 @@ func (e *BillEvent) Check(body []byte) error {
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *AnticipationEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Anticipation.ID == "", Paths: []string{"anticipation.id"}},
@@ -729,7 +729,7 @@ func (e *AnticipationEvent) Check(body []byte) error {
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *MobilePhoneRechargeEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.MobilePhoneRecharge.ID == "", Paths: []string{"mobilePhoneRecharge.id"}},
@@ -738,14 +738,14 @@ func (e *MobilePhoneRechargeEvent) Check(body []byte) error {
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *AccountStatusEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.AccountStatus.ID == "", Paths: []string{"accountStatus.id"}},
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *CheckoutEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Checkout.ID == "", Paths: []string{"checkout.id"}},
@@ -753,7 +753,7 @@ func (e *CheckoutEvent) Check(body []byte) error {
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *BalanceEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{
@@ -764,21 +764,21 @@ func (e *BalanceEvent) Check(body []byte) error {
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *InternalTransferEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.InternalTransferData.Value.IsZero(), Paths: []string{"internalTransferData.value"}},
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *AccessTokenEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.AccessToken.ID == "", Paths: []string{"accessToken.id"}},
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *PixAutomaticAuthorizationEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Authorization.ID == "", Paths: []string{"authorization.id"}},
@@ -786,7 +786,7 @@ func (e *PixAutomaticAuthorizationEvent) Check(body []byte) error {
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *PixAutomaticInstructionEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.PaymentInstruction.ID == "", Paths: []string{"paymentInstruction.id"}},
@@ -794,7 +794,7 @@ func (e *PixAutomaticInstructionEvent) Check(body []byte) error {
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *PixAutomaticEligibilityEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Eligibility.Status == "", Paths: []string{"eligibility.status"}},

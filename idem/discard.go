@@ -29,7 +29,7 @@ func (c *Common) Discard(ctx context.Context, f Filter, reason string) (int64, e
 // transaction that discards them. If changed returns an error, the transaction is rolled back.
 func (c *Common) discard(ctx context.Context, f Filter, reason string, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
 	if f.IsZero() {
-		return 0, ErrDiscardAll
+		return 0, errDiscardAll
 	}
 	var discarded, lanes []string
 	keys, err := c.find(ctx, f)
@@ -57,8 +57,8 @@ func (c *Common) discard(ctx context.Context, f Filter, reason string, changed f
 
 func unrecorded(context.Context, pgx.Tx, []string) error { return nil }
 
-// ErrDiscardAll is the error of [Common.Discard] for the zero Filter.
-var ErrDiscardAll = errors.New("idem: discarding events: the filter names none: set its IDs, Types, Keys, Scopes, Events, States or times")
+// errDiscardAll is the error of [Common.Discard] for the zero Filter.
+var errDiscardAll = errors.New("idem: discarding events: the filter names none: set its IDs, Types, Keys, Scopes, Events, States or times")
 
 // Requeue makes the events that f chooses pending, as if they had just arrived, each at its place in the
 // order of its entity: workers process them. Events that are being processed are left. Requeue returns the

@@ -212,17 +212,9 @@ type Credentials struct {
 	Secrets []string // each of them verifies: the new and the old secret during a rotation
 }
 
-// String implements [fmt.Stringer]. It shows no secret.
-func (c Credentials) String() string {
-	return fmt.Sprintf("{Scope:%q Secrets:%d redacted}", c.Scope, len(c.Secrets))
-}
-
-// Format implements [fmt.Formatter]: every verb prints String.
-func (c Credentials) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(c.String())) }
-
-// LogValue implements [slog.LogValuer]. It shows no secret.
-func (c Credentials) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("scope", c.Scope), slog.Int("secrets", len(c.Secrets)))
+// Format implements [fmt.Formatter]. No verb shows a secret.
+func (c Credentials) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "{Scope:%q Secrets:%d redacted}", c.Scope, len(c.Secrets))
 }
 
 // MarshalJSON implements [json.Marshaler]. It shows no secret.

@@ -42,8 +42,9 @@ type Inbox struct {
 	// eight hours.
 	MaxAttempts int
 
-	// Backoff returns the time to wait after an attempt has failed. attempt is counted from 1. Default:
-	// [DefaultBackoff].
+	// Backoff returns the time to wait after an attempt has failed. attempt is counted from 1. Default: a second
+	// after the first attempt, twice as long after each further attempt, and an hour at most, give or take a
+	// quarter: events that failed together are not tried again together.
 	Backoff func(attempt int) time.Duration
 
 	// Poll is the interval at which workers look for events without being woken: events that are due again,
@@ -75,7 +76,7 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 		Workers:     max(1, int(pool.Config().MaxConns)*3/4),
 		StopTimeout: 10 * time.Second,
 		MaxAttempts: 20,
-		Backoff:     DefaultBackoff,
+		Backoff:     defaultBackoff,
 		Poll:        time.Second,
 		sender:      notify.NewSender(pool, channel),
 		wake:        make(chan struct{}, 1),

@@ -16,6 +16,8 @@ import (
 func init() {
 	inside.Open = func(receiver any) any {
 		switch r := receiver.(type) {
+		case *Routes:
+			return insideRoutes{r}
 		case interface{ self() *Inbox }:
 			return insideInbox{insideCommon{&r.self().Common}, r.self()}
 		case *Processor:
@@ -29,13 +31,27 @@ func init() {
 	}
 }
 
+// insideRoutes is for package provider.
+type insideRoutes struct{ r *Routes }
+
+// Alias makes other another name of eventType.
+func (in insideRoutes) Alias(other, eventType string) { in.r.alias(other, eventType) }
+
 func (ep *Endpoint) endpoint() *Endpoint { return ep }
 
-// insideEndpoint is for package relay.
+// insideEndpoint is for packages relay, idemotel and idemprom.
 type insideEndpoint struct{ ep *Endpoint }
 
 // Init makes a zero endpoint that of source, with its settings at their defaults.
 func (in insideEndpoint) Init(source Source) { *in.ep = newEndpoint(source) }
+
+// Types lists the event types that have a handler, sorted; nil if the source has no [Routes].
+func (in insideEndpoint) Types() []string {
+	if s, ok := in.ep.source.(interface{ handled() []string }); ok {
+		return s.handled()
+	}
+	return nil
+}
 
 // Serve serves a delivery: see [Endpoint.serve] and [Endpoint.receive].
 func (in insideEndpoint) Serve(w http.ResponseWriter, r *http.Request, limit time.Duration, process, dryRun func(context.Context, Event) (Outcome, error)) {
@@ -61,6 +77,10 @@ type insideCommon struct{ c *Common }
 func (in insideCommon) Common() *Common     { return in.c }
 func (in insideCommon) Pool() *pgxpool.Pool { return in.c.pool }
 func (in insideCommon) AlwaysScoped() bool  { return in.c.alwaysScoped() }
+
+func (in insideCommon) Choose(ctx context.Context, f Filter) (Filter, error) {
+	return in.c.choose(ctx, f)
+}
 
 func (in insideCommon) Replay(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
 	return in.c.replayAll(ctx, f, ran)

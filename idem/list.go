@@ -22,7 +22,7 @@ type Filter struct {
 	Types  []string // the provider's event names
 	Keys   []string // the entities that events are about
 	IDs    []string // the provider's event ids
-	Events []string // row keys, as [Common.Choose] returns them
+	Events []string // row keys, as operator.Operator.Choose returns them
 	Failed bool     // only events with a failed attempt, also those that are tried again by themselves
 
 	// Events that arrived at ReceivedFrom or later, and before ReceivedUntil, by the
@@ -133,15 +133,8 @@ func (c *Common) List(ctx context.Context, f Filter) iter.Seq2[StoredEvent, erro
 	}
 }
 
-// Choose returns f with its Events set to the events that f chooses now, in the order of List; if f chooses
-// none, the returned filter chooses nothing. An action with the returned filter is limited to these events:
-// it leaves alone an event that arrived after Choose, and an event that is in none of the filter's States any
-// more.
-//
-//	shown, err := operator.Choose(ctx, f)
-//	… // show len(shown.Events) and List(ctx, shown) to a person, and ask
-//	n, err := operator.Discard(ctx, shown, reason)
-func (c *Common) Choose(ctx context.Context, f Filter) (Filter, error) {
+// choose returns f with its Events set to the events that f chooses now: see operator.Operator.Choose.
+func (c *Common) choose(ctx context.Context, f Filter) (Filter, error) {
 	keys, err := c.find(ctx, f)
 	if err != nil {
 		return Filter{}, fmt.Errorf("idem: choosing events: %w", explain(err))

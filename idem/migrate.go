@@ -70,19 +70,6 @@ func MigrateSchema(ctx context.Context, db interface {
 	return nil
 }
 
-// MissingMigrations returns the files of [Migrations] that [Migrate] would apply now, without applying any.
-// Files that another tool has applied are among them, unless the tool recorded them in idem_migrations. If
-// Migrate would refuse, MissingMigrations returns the same error.
-func MissingMigrations(ctx context.Context, db interface {
-	Begin(ctx context.Context) (pgx.Tx, error)
-},
-) (files []string, err error) {
-	if files, err = migrate.Missing(ctx, db, "", Migrations); err != nil {
-		return nil, fmt.Errorf("idem: looking for migrations: %w", err)
-	}
-	return files, nil
-}
-
 // WatchCommits has a pool notice commits whose wait for the synchronous replica was canceled, with
 // pg_cancel_backend for example. Postgres reports success for such a commit, though a promoted replica may
 // lack it. With WatchCommits the outcome is [Unknown], and the delivery is not acknowledged:

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paghooks/paghooks/idem/internal/inside"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/redact"
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -37,7 +38,7 @@ type Observation struct {
 	// nanosecond.
 	Relayed time.Duration
 
-	// Label is the event's type, for metrics: [OtherTypes] if the application neither
+	// Label is the event's type, for metrics: "_other" if the application neither
 	// handles nor ignores the type, so that strangers cannot add series, and "" if
 	// the delivery was refused.
 	Label string
@@ -45,20 +46,6 @@ type Observation struct {
 	// Conflict is set if another body is stored with the event's id: the id was used twice, or two accounts
 	// share an address. Only one of the two events is processed. See operator.Operator.Conflicts.
 	Conflict bool
-}
-
-// OtherTypes is the label of all event types that the application neither handles
-// nor ignores.
-const OtherTypes = "_other"
-
-// Lag returns the time from the provider's own time of the event until now. Call it in Observe. ok is false
-// unless the outcome is [Done] and the provider gave a time. The provider and this process have two clocks: a
-// negative lag is returned as 0.
-func (o Observation) Lag() (lag time.Duration, ok bool) {
-	if o.Outcome != Done || o.Event.OccurredAt.IsZero() {
-		return 0, false
-	}
-	return max(time.Since(o.Event.OccurredAt), 0), true
 }
 
 // Tracer makes spans of deliveries and attempts; package idemotel has one for OpenTelemetry. Its methods are
@@ -124,7 +111,7 @@ func (ep *Endpoint) label(e Event) string {
 	if known {
 		return e.Type
 	}
-	return OtherTypes
+	return inside.OtherTypes
 }
 
 // carrier returns the Tracer's Carrier, to store it with an event; "" without a Tracer.

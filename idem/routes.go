@@ -31,7 +31,9 @@ type Routes struct {
 }
 
 // Handle registers h for one event type. The event's body is decoded into a
-// new E with encoding/json; a body that does not decode never reaches h.
+// new E with encoding/json; a body that does not decode never reaches h. If *E has a method
+// Check(body []byte) error, which returns an error for a body without what makes it this event,
+// as the generated events have, the event is parked for that error.
 //
 // The generated On… methods call it. Call it yourself for an event type that
 // is newer than this module:
@@ -94,9 +96,9 @@ func HandleOthers[E any](r *Routes, accepts func(eventType string) bool, h Handl
 	})
 }
 
-// Checker is an event that is nothing without some of its fields. The generated
+// checker is an event that is nothing without some of its fields. The generated
 // events of the providers are; a struct of the application's own need not be.
-type Checker interface {
+type checker interface {
 	// Check returns an error if body, which was decoded into the event, has
 	// null or nothing in place of a field that is essential to the event, so
 	// that a handler would see a zero that was not sent. The event is parked.
@@ -123,7 +125,7 @@ func decode[E any](e Event) (*E, error) {
 	if err := json.Unmarshal(e.Payload, v); err != nil {
 		return nil, fmt.Errorf("idem: the body does not decode into %T: %w", v, err)
 	}
-	if c, ok := any(v).(Checker); ok {
+	if c, ok := any(v).(checker); ok {
 		if err := c.Check(e.Payload); err != nil {
 			return nil, fmt.Errorf("idem: a %s is not complete: %w", e.Type, err)
 		}
@@ -166,10 +168,10 @@ func (r *Routes) Ignores(eventType string) bool {
 	return r.ignored[r.canonical(eventType)]
 }
 
-// Alias makes other another name of eventType, so that a caller that registers a handler for
+// alias makes other another name of eventType, so that a caller that registers a handler for
 // it, or ignores it, means the type. It is for the packages of providers with events that
 // have the one name whichever was sent: they call it before they hand the Routes out.
-func (r *Routes) Alias(other, eventType string) {
+func (r *Routes) alias(other, eventType string) {
 	r.register(func() {
 		if r.aliases == nil {
 			r.aliases = make(map[string]string)

@@ -30,7 +30,6 @@ type Receiver interface {
 	Part
 	http.Handler
 	Accept(ctx context.Context, e Event) (Outcome, error)
-	Prune(ctx context.Context) (int64, error)
 
 	common() *Common
 }
@@ -267,7 +266,7 @@ func shutDown(server *http.Server) error {
 // pruneDaily prunes a minute after the start, for programs that are restarted daily, and then every day.
 func pruneDaily(ctx context.Context, r Receiver) {
 	for wait := time.Minute; sleep(ctx, wait); wait = 24 * time.Hour {
-		err := pgtx.Protect(func() error { _, err := r.Prune(ctx); return err }) // hooks of the pool are the application's
+		err := pgtx.Protect(func() error { _, err := r.common().Prune(ctx); return err }) // hooks of the pool are the application's
 		if err != nil && ctx.Err() == nil {
 			slog.ErrorContext(ctx, "webhook events could not be pruned", slog.String("error", err.Error()))
 		}

@@ -137,7 +137,7 @@ const (
 // backoff calls the inbox's Backoff, which is the application's code.
 func (i *Inbox) backoff(attempt int) (wait time.Duration) {
 	if err := pgtx.Protect(func() error { wait = i.Backoff(attempt); return nil }); err != nil {
-		wait = DefaultBackoff(attempt)
+		wait = defaultBackoff(attempt)
 	}
 	return max(wait, 0)
 }
@@ -231,9 +231,8 @@ const crashesSolo = 2
 
 func runsSolo(c store.Claim) bool { return c.Crashes >= crashesSolo }
 
-// DefaultBackoff waits a second after the first attempt, twice as long after each further attempt, and an
-// hour at most, give or take a quarter: events that failed together are not tried again together.
-func DefaultBackoff(attempt int) time.Duration {
+// defaultBackoff is the default of an inbox's Backoff.
+func defaultBackoff(attempt int) time.Duration {
 	d := min(time.Second<<min(max(attempt, 1)-1, 12), time.Hour)
 	return d*3/4 + rand.N(d/2)
 }

@@ -130,7 +130,7 @@ func (e UnknownEvent) printed() any {
 	}{e.Envelope, fmt.Sprintf("[%d bytes]", len(e.Raw))}
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *PaymentEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{

@@ -77,6 +77,7 @@ func identify(body []byte) idem.Event {
 // engine is the inside of a receiver, which other packages of this project use.
 type engine interface {
 	Pool() *pgxpool.Pool
+	Choose(ctx context.Context, f idem.Filter) (idem.Filter, error)
 	Replay(ctx context.Context, f idem.Filter, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
 	Discard(ctx context.Context, f idem.Filter, reason string, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
 	DryPrune(ctx context.Context) (int64, error)

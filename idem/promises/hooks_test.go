@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
 
 func TestAfterCommitRunsOnceTheWorkIsVisible(t *testing.T) {
@@ -232,7 +233,7 @@ func TestLagIsFromTheProvidersTimeToDone(t *testing.T) {
 		"done before":                    {idem.Observation{Outcome: idem.Duplicate, Event: idem.Event{OccurredAt: now}}, 0, false},
 		"the provider does not say when": {idem.Observation{Outcome: idem.Done}, 0, false},
 	} {
-		lag, ok := c.o.Lag()
+		lag, ok := gauge.Lag(c.o)
 		if ok != c.ok || lag < c.want || lag > c.want+time.Minute {
 			t.Errorf("%s: Lag = %s, %t, want %s, %t", name, lag, ok, c.want, c.ok)
 		}

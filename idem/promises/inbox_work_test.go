@@ -323,12 +323,12 @@ func TestRetryAtInThePastCountsAndWaits(t *testing.T) {
 
 func TestDefaultBackoffTakesEightHours(t *testing.T) {
 	t.Parallel()
-	total := time.Duration(0)
-	for attempt := range idem.NewInbox(idemtest.Pool(t), &notes{}).MaxAttempts - 1 { // the last one that fails waits for nothing
+	total, inbox := time.Duration(0), idem.NewInbox(idemtest.Pool(t), &notes{})
+	for attempt := range inbox.MaxAttempts - 1 { // the last one that fails waits for nothing
 		want := min(time.Second<<attempt, time.Hour)
 		total += want
 		for range 100 { // it has jitter
-			if wait := idem.DefaultBackoff(attempt + 1); wait < want*3/4 || wait > want*5/4 {
+			if wait := inbox.Backoff(attempt + 1); wait < want*3/4 || wait > want*5/4 {
 				t.Fatalf("after attempt %d it waits for %s, want a quarter more or less than %s", attempt+1, wait, want)
 			}
 		}
@@ -336,7 +336,7 @@ func TestDefaultBackoffTakesEightHours(t *testing.T) {
 	if total.Round(time.Hour) != 8*time.Hour {
 		t.Errorf("all of them take %s", total)
 	}
-	if wait := idem.DefaultBackoff(1 << 30); wait > 75*time.Minute {
+	if wait := inbox.Backoff(1 << 30); wait > 75*time.Minute {
 		t.Errorf("it waits for %s in the end", wait)
 	}
 }

@@ -16,9 +16,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/paghooks/paghooks/idem/internal/migrate"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/migrate"
+	"github.com/paghooks/paghooks/idem/oncall/doctor"
 )
 
 func TestManyProcessesMayMigrateAtOnceAndAgain(t *testing.T) {
@@ -124,14 +125,14 @@ func TestMissingMigrationsAreNamedUntilTheyAreApplied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	missing, err := idem.MissingMigrations(t.Context(), pool)
+	missing, err := doctor.MissingMigrations(t.Context(), pool)
 	if diff := cmp.Diff(all, missing); diff != "" || err != nil {
 		t.Errorf("of an empty schema: %v (-want +got):\n%s", err, diff)
 	}
 	if err := idem.Migrate(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	if missing, err := idem.MissingMigrations(t.Context(), pool); len(missing) != 0 || err != nil {
+	if missing, err := doctor.MissingMigrations(t.Context(), pool); len(missing) != 0 || err != nil {
 		t.Errorf("after Migrate: %v, %v", missing, err)
 	}
 }

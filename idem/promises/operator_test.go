@@ -271,12 +271,12 @@ func TestChooseNamesEventsInTheOrderOfArrival(t *testing.T) {
 	s.store(letter("bad2", "2", 0))
 	s.store(in("shop/1", letter("bad1", "1", 0)))
 	s.drain(2)
-	shown, err := s.inbox.Choose(t.Context(), idem.Filter{Types: []string{"paid"}})
+	shown, err := engineOf(s.inbox).Choose(t.Context(), idem.Filter{Types: []string{"paid"}})
 	want := idem.Filter{Types: []string{"paid"}, Events: []string{"notes//bad2", "notes/shop%2F1/bad1"}}
 	if diff := cmp.Diff(want, shown); diff != "" || err != nil {
 		t.Error(err, "Choose (-want +got):\n"+diff)
 	}
-	none, err := s.inbox.Choose(t.Context(), idem.Filter{Types: []string{"other"}})
+	none, err := engineOf(s.inbox).Choose(t.Context(), idem.Filter{Types: []string{"other"}})
 	if err != nil || none.Events == nil {
 		t.Errorf("Choose = %+v, %v, want an empty list, which chooses nothing", none, err)
 	}

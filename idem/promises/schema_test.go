@@ -16,6 +16,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/oncall/doctor"
 )
 
 // An application's role gets a schema of its own, which its search_path finds first.
@@ -37,7 +38,7 @@ func TestSchemaThatAppearsEarlierInTheSearchPathGetsNoTables(t *testing.T) {
 			t.Errorf("Migrate = %v, want %s", err, want)
 		}
 	}
-	if missing, err := idem.MissingMigrations(t.Context(), d.after); missing != nil || err == nil || !strings.Contains(err.Error(), d.public) {
+	if missing, err := doctor.MissingMigrations(t.Context(), d.after); missing != nil || err == nil || !strings.Contains(err.Error(), d.public) {
 		t.Errorf("MissingMigrations = %q, %v", missing, err)
 	}
 	d.wantTables(d.public)
@@ -78,7 +79,7 @@ func TestSchemaThatIsNamedGetsTablesOfItsOwn(t *testing.T) {
 				if err := idem.Migrate(t.Context(), pool); err != nil {
 					t.Error(err)
 				}
-				if missing, err := idem.MissingMigrations(t.Context(), pool); len(missing) != 0 || err != nil {
+				if missing, err := doctor.MissingMigrations(t.Context(), pool); len(missing) != 0 || err != nil {
 					t.Errorf("MissingMigrations = %q, %v", missing, err)
 				}
 			}
@@ -128,7 +129,7 @@ func TestTablesThatAreGoneAreMadeAgainWhateverIsRecorded(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.exec(`drop view idem_event_log; drop table idem_events, idem_payloads, idem_archive, idem_audit_events, idem_audit`)
-	if missing, err := idem.MissingMigrations(t.Context(), s.pool); len(missing) == 0 || err != nil {
+	if missing, err := doctor.MissingMigrations(t.Context(), s.pool); len(missing) == 0 || err != nil {
 		t.Errorf("MissingMigrations = %q, %v, want all", missing, err)
 	}
 	if err := idem.Migrate(t.Context(), s.pool); err != nil {

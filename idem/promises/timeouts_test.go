@@ -246,7 +246,7 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 		"Blocked":   func(ctx context.Context) error { _, _, err := o.Blocked(ctx, 10); return err },
 		"Conflicts": func(ctx context.Context) error { _, _, err := o.Conflicts(ctx, 10); return err },
 		"Count":     func(ctx context.Context) error { _, err := o.Count(ctx, all); return err },
-		"Choose":    func(ctx context.Context) error { _, err := i.Choose(ctx, all); return err },
+		"Choose":    func(ctx context.Context) error { _, err := engineOf(i).Choose(ctx, all); return err },
 		"Page": func(ctx context.Context) error {
 			_, err := o.Page(ctx, all, operator.Place{}, 10)
 			return err

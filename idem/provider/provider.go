@@ -18,6 +18,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
+	"github.com/paghooks/paghooks/idem/internal/inside"
 )
 
 // Dispatcher is embedded by a generated Dispatcher: an [idem.Source].
@@ -101,6 +102,12 @@ func (d *Dispatcher) Name() string { return d.definition().Source }
 
 // Handles is [idem.Routes.Handles], of the type without [TestSuffix].
 func (d *Dispatcher) Handles(eventType string) bool { return d.Routes.Handles(Plain(eventType)) }
+
+// Alias makes other another name of eventType, so that a caller that registers a handler for other, or ignores
+// it, means eventType. A generated NewDispatcher calls it.
+func (d *Dispatcher) Alias(other, eventType string) {
+	inside.Of[interface{ Alias(other, eventType string) }](&d.Routes).Alias(other, eventType)
+}
 
 // Drift returns the fields and values that this dispatcher was sent and the spec does not know, since
 // the program started, and never a value.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/oncall/doctor"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/internal/testkit"
 )
@@ -55,7 +56,7 @@ func upgrade(t *testing.T, file string) *upgraded {
 	if err := idem.Migrate(t.Context(), u.pool); err != nil {
 		t.Fatal(err)
 	}
-	if missing, err := idem.MissingMigrations(t.Context(), u.pool); err != nil || len(missing) > 0 {
+	if missing, err := doctor.MissingMigrations(t.Context(), u.pool); err != nil || len(missing) > 0 {
 		t.Fatalf("%q are missing after Migrate, %v", missing, err)
 	}
 	source := testkit.NewSource("shop")

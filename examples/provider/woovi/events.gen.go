@@ -163,7 +163,7 @@ func (e UnknownEvent) printed() any {
 	}{e.Envelope, fmt.Sprintf("[%d bytes]", len(e.Raw))}
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *ChargeEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Charge.CorrelationID == "", Paths: []string{"charge.correlationID"}},
@@ -172,7 +172,7 @@ func (e *ChargeEvent) Check(body []byte) error {
 	})
 }
 
-// Check implements [idem.Checker].
+// Check returns an error for a body without what makes it this event: see [idem.Handle].
 func (e *MovementEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Payment.CorrelationID == "", Paths: []string{"payment.correlationID"}},

@@ -20,6 +20,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/oncall/doctor"
 	"github.com/paghooks/paghooks/internal/testkit"
 )
 
@@ -102,7 +103,7 @@ func TestTablesThatGooseDidNotMakeAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if missing, err := idem.MissingMigrations(t.Context(), pool); len(missing) != len(all) || err != nil {
+	if missing, err := doctor.MissingMigrations(t.Context(), pool); len(missing) != len(all) || err != nil {
 		t.Errorf("MissingMigrations = %q, %v, want all", missing, err)
 	}
 	const says = "the tables are missing: call idem.Migrate at start"

@@ -59,6 +59,7 @@ const SetAsideType = store.SetAsideType
 // common is the inside of a receiver.
 type common interface {
 	Common() *idem.Common
+	Choose(ctx context.Context, f idem.Filter) (idem.Filter, error)
 	SetAside(ctx context.Context, body []byte, cause error) error
 	NoteCanary(ctx context.Context) error
 }
@@ -109,7 +110,7 @@ type Readmitted struct {
 // again, and while consumers run; an event that came in the meantime is a duplicate.
 //
 // f narrows the messages that were set aside: its Types and States are always theirs. The zero value
-// means all of them. Those that somebody has seen are named by [idem.Common.Choose].
+// means all of them. Those that somebody has seen are named by operator.Operator.Choose.
 //
 // An error means that a secret is missing or shorter than 32 characters, that Postgres is
 // unavailable, or that a Processor's handler has failed: the message stays set aside.
@@ -118,14 +119,14 @@ func Readmit(ctx context.Context, receiver idem.Receiver, f idem.Filter, secrets
 		return r, err
 	}
 	verify := newVerifier(receiver, secrets)
-	common := inside.Of[common](receiver).Common()
+	in := inside.Of[common](receiver)
 	f.Types, f.States = []string{SetAsideType}, []idem.State{idem.StateParked}
-	aside, err := common.Choose(ctx, f)
+	aside, err := in.Choose(ctx, f)
 	if err != nil {
 		return r, fmt.Errorf("relay: readmitting messages: %w", err)
 	}
 	var failed error
-	for s, err := range common.List(ctx, aside) {
+	for s, err := range in.Common().List(ctx, aside) {
 		if err != nil {
 			return r, fmt.Errorf("relay: readmitting messages: %w", err)
 		}
@@ -142,7 +143,7 @@ func Readmit(ctx context.Context, receiver idem.Receiver, f idem.Filter, secrets
 			continue
 		}
 		only := idem.Filter{Scopes: []string{s.Scope}, IDs: []string{s.ID}, States: []idem.State{idem.StateParked}}
-		if _, err := common.Discard(ctx, only, "verified again, and accepted"); err != nil {
+		if _, err := in.Common().Discard(ctx, only, "verified again, and accepted"); err != nil {
 			return r, fmt.Errorf("relay: readmitting messages: an event was accepted, and its message is set aside still: run it again: %w", err)
 		}
 		r.Accepted++

@@ -17,6 +17,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker/relay"
 	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
 func TestMessageThatNoRelaySignedReachesNoHandler(t *testing.T) {
@@ -335,7 +336,7 @@ func TestReadmitTakesOnlyTheMessagesOfItsFilter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	seen, err := s.inbox.Choose(t.Context(), idem.Filter{Types: []string{relay.SetAsideType}})
+	seen, err := operator.New(s.inbox, "ana").Choose(t.Context(), idem.Filter{Types: []string{relay.SetAsideType}})
 	if err != nil || len(seen.Events) != 2 {
 		t.Fatalf("Choose = %v, %v, want two", seen.Events, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/migrate"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -25,7 +26,7 @@ var marks = map[string]struct{ table, column string }{
 
 // unapplied returns the migrations that were not applied, and whether some are not recorded.
 func (e *examination) unapplied(ctx context.Context) (missing []string, unrecorded bool, err error) {
-	files, err := idem.MissingMigrations(ctx, e.db)
+	files, err := MissingMigrations(ctx, e.db)
 	if err != nil {
 		return nil, false, err
 	}
@@ -342,4 +343,17 @@ func (e *examination) slots(ctx context.Context) (found []Finding, err error) {
 		found = append(found, f)
 	}
 	return found, err
+}
+
+// MissingMigrations returns the files of [idem.Migrations] that [idem.Migrate] would apply now, without applying any.
+// Files that another tool has applied are among them, unless the tool recorded them in idem_migrations. If
+// Migrate would refuse, MissingMigrations returns the same error.
+func MissingMigrations(ctx context.Context, db interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+},
+) (files []string, err error) {
+	if files, err = migrate.Missing(ctx, db, "", idem.Migrations); err != nil {
+		return nil, fmt.Errorf("doctor: looking for migrations: %w", err)
+	}
+	return files, nil
 }

@@ -108,7 +108,7 @@ func (p *program) printFinding(f doctor.Finding) error {
 
 // migrate applies missing migrations, or lists them.
 func (p *program) migrate(ctx context.Context) error {
-	missing, err := idem.MissingMigrations(ctx, p.pool)
+	missing, err := doctor.MissingMigrations(ctx, p.pool)
 	if err != nil {
 		return err
 	}

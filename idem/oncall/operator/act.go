@@ -139,7 +139,7 @@ var ErrNoWorkers = errors.New("no workers of this source are alive, and what is 
 // Discard records and runs [idem.Common.Discard].
 func (o *Operator) Discard(ctx context.Context, f idem.Filter, reason string) (n int64, err error) {
 	if f.IsZero() {
-		return 0, idem.ErrDiscardAll
+		return o.in.Discard(ctx, f, reason, nil) // it is refused, and not recorded
 	}
 	err = o.act(ctx, "discard", f, reason, func(ctx context.Context, on *acting, chosen idem.Filter) (string, error) {
 		n, err = o.in.Discard(ctx, chosen, reason, on.changed(f, chosen, "discarded"))
@@ -187,6 +187,18 @@ func (o *Operator) takeNote(ctx context.Context, action string, f idem.Filter, r
 func noted(f idem.Filter) idem.Filter {
 	f.States = []idem.State{idem.StatePending, idem.StateRetrying, idem.StateParked}
 	return f
+}
+
+// Choose returns f with its Events set to the events that f chooses now, in the order of List; if f chooses
+// none, the returned filter chooses nothing. An action with the returned filter is limited to these events:
+// it leaves alone an event that arrived after Choose, and an event that is in none of the filter's States any
+// more.
+//
+//	shown, err := operator.Choose(ctx, f)
+//	… // show len(shown.Events) and List(ctx, shown) to a person, and ask
+//	n, err := operator.Discard(ctx, shown, reason)
+func (o *Operator) Choose(ctx context.Context, f idem.Filter) (idem.Filter, error) {
+	return o.in.Choose(ctx, f)
 }
 
 // act finds the events that f chooses, and records the action on them. do gets the

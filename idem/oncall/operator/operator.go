@@ -61,6 +61,7 @@ type engine interface {
 	Common() *idem.Common
 	Pool() *pgxpool.Pool
 	AlwaysScoped() bool
+	Choose(ctx context.Context, f idem.Filter) (idem.Filter, error)
 	Replay(ctx context.Context, f idem.Filter, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
 	DryReplay(ctx context.Context, f idem.Filter, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
 	Discard(ctx context.Context, f idem.Filter, reason string, changed func(context.Context, pgx.Tx, []string) error) (int64, error)

@@ -2,7 +2,7 @@
 // renders them for OpenTelemetry, and idemprom for Prometheus. For another system, make its
 // instruments of [Metrics], and record:
 //
-//	gauge.Begin(inbox.SourceName(), inbox.Types(), record)
+//	gauge.Begin(&inbox.Endpoint, record)
 //	inbox.Observe = func(_ context.Context, o idem.Observation) { gauge.Observe(o, record) }
 //
 //	var states gauge.States

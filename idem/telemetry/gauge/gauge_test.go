@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
@@ -204,7 +206,9 @@ func TestEachMetricIsRecordedWithItsLabels(t *testing.T) {
 			t.Errorf("%s has the labels %v, and is recorded with %v", m.Name, m.Labels, labels)
 		}
 	}
-	gauge.Begin("asaas", []string{"PAYMENT_RECEIVED"}, record)
+	events := asaas.NewDispatcher("a token")
+	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })
+	gauge.Begin(&idem.NewProcessor(nil, events).Endpoint, record)
 	now := time.Now()
 	for _, o := range []idem.Observation{
 		{Stage: idem.StageDelivery, Outcome: idem.Refused, Err: &idem.Refusal{Reason: "wrong_token"}},

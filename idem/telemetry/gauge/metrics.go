@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/internal/inside"
 )
 
 // Metric describes one of the metrics of package idem.
@@ -93,12 +95,13 @@ var (
 	badAttempts   = []idem.Outcome{idem.Retrying, idem.Unknown, idem.Parked}
 )
 
-// Begin records a 0 of each counter that alerts are about, for a source that has handlers for
-// these types: of a counter that begins at 5, Prometheus sees no increase.
-func Begin(source string, types []string, record Record) {
+// Begin records a 0 of each counter that alerts are about, for each type that has a handler: of a
+// counter that begins at 5, Prometheus sees no increase.
+func Begin(in *idem.Endpoint, record Record) {
+	source, types := in.SourceName(), inside.Of[interface{ Types() []string }](in).Types()
 	record(conflicts, 0, source)
 	record(refused, 0, source, string(idem.ReasonNotConfigured))
-	for _, label := range append(types, idem.OtherTypes) {
+	for _, label := range append(types, inside.OtherTypes) {
 		for _, o := range badDeliveries {
 			record(deliveries, 0, source, label, string(o))
 		}
@@ -106,6 +109,16 @@ func Begin(source string, types []string, record Record) {
 			record(attempts, 0, source, label, string(o))
 		}
 	}
+}
+
+// Lag returns the time from the provider's own time of the event until now. ok is false unless the outcome is
+// Done and the provider gave a time. The provider and this process have two clocks: a negative lag is returned
+// as 0.
+func Lag(o idem.Observation) (lag time.Duration, ok bool) {
+	if o.Outcome != idem.Done || o.Event.OccurredAt.IsZero() {
+		return 0, false
+	}
+	return max(time.Since(o.Event.OccurredAt), 0), true
 }
 
 // Observe records the counters and histograms of an observation. One without an outcome is
@@ -120,7 +133,7 @@ func Observe(o idem.Observation, record Record) {
 	}
 	record(ends, 1, o.Source, o.Label, string(o.Outcome))
 	record(took, o.Duration.Seconds(), o.Source, o.Label)
-	if late, ok := o.Lag(); ok {
+	if late, ok := Lag(o); ok {
 		record(lag, late.Seconds(), o.Source, o.Label)
 	}
 	if o.Relayed > 0 {

@@ -51,11 +51,6 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	return m, errors.Join(append(errs, err)...)
 }
 
-// begin makes the counters of a source that has handlers for these types.
-func (m *metrics) begin(source string, types []string) {
-	gauge.Begin(source, types, m.recordIn(context.Background()))
-}
-
 // record counts an observation.
 func (m *metrics) record(ctx context.Context, o idem.Observation) { gauge.Observe(o, m.recordIn(ctx)) }
 

@@ -87,7 +87,7 @@ func (t *Telemetry) InstrumentEndpoint(in *idem.Endpoint) {
 		panic("idemotel: the receiver has a Tracer already: instrument it once")
 	}
 	in.Tracer = tracer{t, in.SourceName()}
-	t.metrics.begin(in.SourceName(), in.Types())
+	gauge.Begin(in, t.metrics.recordIn(context.Background()))
 }
 
 // WatchQueues has a provider's queues read for the gauges. source is the name of the

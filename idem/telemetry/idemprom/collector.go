@@ -73,7 +73,7 @@ func (c *Collector) Instrument(common *idem.Common) {
 //
 //	collector.InstrumentEndpoint(&relay.Endpoint)
 func (c *Collector) InstrumentEndpoint(in *idem.Endpoint) {
-	gauge.Begin(in.SourceName(), in.Types(), c.record)
+	gauge.Begin(in, c.record)
 	former := in.Observe
 	in.Observe = func(ctx context.Context, o idem.Observation) {
 		gauge.Observe(o, c.record)
