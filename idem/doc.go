@@ -2,6 +2,18 @@
 // and the rows that its handler writes are committed in one Postgres transaction,
 // or not at all.
 //
+// A program needs twelve names of this package:
+//
+//   - [Migrate] makes the tables, at every start.
+//   - [NewInbox] returns an [Inbox], which stores an event, answers, and has workers process it. [NewProcessor]
+//     returns a [Processor], which processes an event before it answers.
+//   - [Serve] runs the program: HTTP, workers, the daily pruning, and the end.
+//   - A [Handler] is your function for events of one type. In it, [EventFrom] returns the event, [NoRetry] and
+//     [RetryAt] say what becomes of an event that fails, and [AfterCommit] registers a function for later.
+//   - A [Filter] chooses events for [Common.Replay], after a fix.
+//
+// The section "The other names" lists the rest by its use.
+//
 // Processing is idempotent: an exactly-once effect on rows written through the given
 // [pgx.Tx], per event. HTTP calls, e-mails and messages that a handler sends
 // happen at least once, unless they go through a row of that transaction. Two
@@ -205,7 +217,7 @@
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox, canary)
 //
 // Without Serve, call [Common.Prune] daily; it forgets events that are older than
-// [Common.Retention], one or two runs later, so that a wrong clock forgets nothing at once.
+// the Events of [Common.Retention], one or two runs later, so that a wrong clock forgets nothing at once.
 //
 // Alert on health, and on Parked of [Common.Stats] above zero. Packages idemprom, for
 // Prometheus, and idemotel, for OpenTelemetry, measure deliveries, attempts and the events that
@@ -265,6 +277,19 @@
 // a few seconds. An event that waits behind another of its entity costs workers
 // nothing once they have seen it.
 //
+// # The other names
+//
+//   - Settings: [Common], [Endpoint] and [Retention], which both receivers have.
+//   - Handlers: [Event], [IsDryRun], [ExecAtCommit], [Dispatch]; [ErrTxOwned] and [ErrUnhandled].
+//   - Events that are stored: [StoredEvent], its [State], [Replayed] and [Overtaken], [Stats] and [Backlog].
+//   - What is observed: [Observation], its [Stage] and [Outcome]; [Tracer] and [Span]. Package gauge makes metrics
+//     of them, package health and its [check.Result] what a monitor reads.
+//   - A program's parts: [Part] and [Receiver], which [Serve] runs.
+//   - A provider's package: [Source], [Routes] with [Handle], [HandleFamily] and [HandleOthers], [Work],
+//     [Refusal] and its [Reason], [Credentials], [ReadBody], [BodyID]. Package provider has the rest of one.
+//   - The tables: [MigrateSchema], [Migrations] for other tools, and [WatchCommits] for a synchronous replica.
+//   - Dry runs: [DryRunHeader].
+//
 // # Files
 //
 // Each file reads from the top, and so do the files in this order:
@@ -276,4 +301,5 @@
 //	inbox worker runner work // store and answer; claim, stay alive, process one claim
 //	list replay discard // operations on stored events; dry runs; forgetting
 //	examine migrate serve // health; the tables; running a program
+//	inside // what other packages of this project need, and no program does
 package idem
