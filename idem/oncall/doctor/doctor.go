@@ -54,10 +54,11 @@ func (f Finding) String() string {
 	if f.Evidence != "" {
 		text += " (" + f.Evidence + ")"
 	}
-	for _, do := range []string{f.Remedy, f.Command} {
-		if do != "" {
-			text += ": " + do
-		}
+	if f.Remedy != "" {
+		text += ": " + f.Remedy
+	}
+	if f.Command != "" {
+		text += ": " + f.Command
 	}
 	return text
 }

@@ -357,11 +357,13 @@ func TestDoctorSaysWhatTheProgramSaysOfItself(t *testing.T) {
 	}{
 		{"all is well", []check.Result{{Source: "notes", Name: "refused", Healthy: true}}, http.StatusOK, ""},
 		{
-			"a token was changed on one side", []check.Result{{Source: "notes", Name: "refused", Says: "5 deliveries have the same wrong token"}},
+			"a token was changed on one side",
+			[]check.Result{{Source: "notes", Name: "refused", Says: "5 deliveries have the same wrong token"}},
 			http.StatusServiceUnavailable, "error    refused: notes: 5 deliveries have the same wrong token\n",
 		},
 		{
-			"the webhook is disabled", []check.Result{{Source: "notes", Name: "webhook", Says: "the webhook is disabled: asaas-queue enable wh_1"}},
+			"the webhook is disabled",
+			[]check.Result{{Source: "notes", Name: "webhook", Says: "the webhook is disabled: asaas-queue enable wh_1"}},
 			http.StatusServiceUnavailable, "error    webhook: notes: the webhook is disabled: asaas-queue enable wh_1\n",
 		},
 		{"what the database says, too", []check.Result{{Source: "notes", Name: "parked", Says: "1 event is parked"}}, http.StatusServiceUnavailable, ""},

@@ -86,7 +86,9 @@ func (p *program) backlogs(ctx context.Context) (all []backlog, err error) {
 		}
 		all = append(all, backlog{
 			p.now().UTC().Truncate(time.Second), name, len(workers),
-			newCount(s.Pending), count{failing.Events, int64(failing.Oldest / time.Second)}, newCount(s.Retrying), newCount(s.Unhandled), newCount(s.Parked), s.Acknowledged, s.BlockedKeys,
+			newCount(s.Pending),
+			count{failing.Events, int64(failing.Oldest / time.Second)},
+			newCount(s.Retrying), newCount(s.Unhandled), newCount(s.Parked), s.Acknowledged, s.BlockedKeys,
 		})
 	}
 	return all, nil
