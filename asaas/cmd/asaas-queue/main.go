@@ -12,6 +12,7 @@
 //	                    remove its penalty, and watch until Asaas counts no failures any more
 //	remove-penalty ID   have Asaas deliver at once again, without trying the receiver
 //	resume ID           start a queue again that Asaas stopped, without trying the receiver
+//	enable ID           have Asaas make events again for a webhook that is disabled
 //	plan                compare the webhook with what the application handles; it changes nothing
 //	apply               make the webhook, or repair how it differs
 //	rotate ID           give the webhook a new token, which the application accepts already beside the old one
@@ -20,7 +21,7 @@
 //	find NAME           the charges of a customer, cus_…, or of your own reference, from the charge table
 //	unmatched           paid charges that match nothing of the application's, from the charge table
 //
-// status, recover, remove-penalty and resume end with the events that the application owes: those that are parked,
+// status, recover, remove-penalty, resume and enable end with the events that the application owes: those that are parked,
 // fail, or wait for another one or another delivery. They are in its database. To
 // replay them takes the application's handlers: package queue is this command for
 // a program that has them, adds recover -replay, and has plan compare with its handlers.
