@@ -97,19 +97,19 @@ type Failing struct {
 }
 
 // ListFailing lists the n types of a source with the most failing events, and counts the failing events of
-// all types.
-func ListFailing(ctx context.Context, db DB, source string, n int) (all []Failing, events int64, err error) {
+// all types, and those of them that a person has acknowledged.
+func ListFailing(ctx context.Context, db DB, source string, n int) (all []Failing, events, acknowledged int64, err error) {
 	const list = `
-select e.type, count(*), (sum(count(*)) over ())::bigint
+select e.type, count(*), (sum(count(*)) over ())::bigint, (sum(count(*) filter (where ` + isAcknowledged + `)) over ())::bigint
 from idem_payloads p ` + openEvent + `
 where p.source = $1 and e.state in ('pending', 'retrying') and ` + hasFailed + `
 group by e.type order by 2 desc, 1 limit $2`
 	rows, _ := db.Query(ctx, list, source, n)
 	all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Failing, err error) {
-		err = row.Scan(&f.Type, &f.Events, &events)
+		err = row.Scan(&f.Type, &f.Events, &events, &acknowledged)
 		return f, err
 	})
-	return all, events, err
+	return all, events, acknowledged, err
 }
 
 // CountStanding counts the events of a source that wait behind a parked event, and their entities.

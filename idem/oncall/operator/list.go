@@ -258,8 +258,9 @@ func (o *Operator) Conflicts(ctx context.Context, n int) (latest []Conflict, all
 type State struct {
 	idem.Stats
 
-	Failing      int64     // events that have failed, and are tried again by themselves
-	FailingTypes []Failing // the three types that most of them have, the most frequent first
+	Failing             int64     // events that have failed, and are tried again by themselves
+	FailingAcknowledged int64     // of these: a person takes care of them
+	FailingTypes        []Failing // the three types that most of them have, the most frequent first
 
 	Standing         int64 // events that wait behind a parked one
 	StandingEntities int64 // entities of those
@@ -291,11 +292,11 @@ func (o *Operator) State(ctx context.Context) (s State, err error) {
 		return s, err
 	}
 	return query(ctx, o, "counting events", func(ctx context.Context, db *pgxpool.Pool) (State, error) {
-		types, n, err := store.ListFailing(ctx, db, o.SourceName(), failingTypes)
+		types, n, acknowledged, err := store.ListFailing(ctx, db, o.SourceName(), failingTypes)
 		if err != nil {
 			return s, err
 		}
-		s.Failing = n
+		s.Failing, s.FailingAcknowledged = n, acknowledged
 		for _, t := range types {
 			s.FailingTypes = append(s.FailingTypes, Failing(t))
 		}
