@@ -94,6 +94,6 @@ func ExampleRecover() {
 	// watching: Asaas counts 0 failures
 	// watching: Asaas counts 0 failures
 	// recovered: Asaas counts no failures any more
-	// nothing is owed of what was delivered: no event is parked, and none waits for another delivery
+	// nothing is owed of what was delivered: no event is parked, fails, or waits for another one or another delivery
 	// 0 events wait
 }

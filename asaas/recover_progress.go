@@ -127,13 +127,17 @@ func (p RecoveryProgress) lostText() string {
 
 func owedText(owed []Owed) string {
 	if len(owed) == 0 {
-		return "nothing is owed of what was delivered: no event is parked, and none waits for another delivery"
+		return shown.NothingOwed
 	}
 	var parts []string
 	for _, o := range owed {
 		parts = append(parts, o.String())
 	}
-	return "still owed: " + strings.Join(parts, "; ") + ": see their errors, fix those, and replay them"
+	next := "fix those, and replay them"
+	if slices.ContainsFunc(owed, func(o Owed) bool { return o.Failing > 0 }) {
+		next = "fix those, and replay what is parked or retrying; workers try the others again, at once after idem requeue -failed"
+	}
+	return "still owed: " + strings.Join(parts, "; ") + ": see their errors, " + next
 }
 
 func replayed(n idem.Replayed) string {
@@ -168,15 +172,17 @@ type Owed struct {
 	Parked   int       // acknowledged: nothing happens to them until they are replayed
 	Retrying int       // not acknowledged: Asaas delivers them again, unless it has deleted them
 	Pending  int       // acknowledged and due for a minute or longer: no workers take them, or not fast enough
+	Failing  int       // acknowledged, and failed: an inbox's workers try them again, and park them in the end
+	Waiting  int       // acknowledged: they wait for a parked or a failing one of their charge
 	Oldest   time.Time // when the first of them arrived
 }
 
-// String is "3 PAYMENT_RECEIVED parked, 1 retrying". It has no control characters,
+// String is "3 PAYMENT_RECEIVED parked, 1 retrying, 2 being tried again". It has no control characters,
 // for any type that a body names.
 func (o Owed) String() string {
 	eventType := shown.Clean(string(o.Type))
 	var parts []string
-	add := func(n int, state idem.State) {
+	add := func(n int, state string) {
 		switch {
 		case n > 0 && len(parts) == 0:
 			parts = append(parts, fmt.Sprintf("%d %s %s", n, eventType, state))
@@ -184,9 +190,14 @@ func (o Owed) String() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	add(o.Parked, idem.StateParked)
-	add(o.Retrying, idem.StateRetrying)
-	add(o.Pending, idem.StatePending)
+	add(o.Parked, "parked")
+	add(o.Retrying, "retrying")
+	add(o.Pending, "pending")
+	add(o.Failing, "being tried again")
+	add(o.Waiting, "waiting for an earlier one")
+	if o.Failing > 0 && !o.Oldest.IsZero() {
+		parts = append(parts, fmt.Sprintf("the oldest for %d min", int(time.Since(o.Oldest).Minutes())))
+	}
 	return strings.Join(parts, ", ")
 }
 
@@ -197,9 +208,9 @@ const owedAfter = time.Minute
 // pending to their workers.
 func OwedStates() []idem.State { return []idem.State{idem.StateParked, idem.StateRetrying} }
 
-// ListOwed counts the events that are parked or retrying, and those that are pending and
-// that no workers have taken for a minute, by their type, most of them first. To replay
-// those that are parked or retrying, after a fix:
+// ListOwed counts, by their type, most of them first, the events that are parked or retrying; those that have failed
+// and that an inbox's workers try again; those that wait for one of these; and others that are pending and that no workers
+// have taken for a minute. To replay those that are parked or retrying, after a fix:
 //
 //	replayed, err := processor.Replay(ctx, idem.Filter{States: asaas.OwedStates()})
 func ListOwed(ctx context.Context, events EventStore) ([]Owed, error) {
@@ -211,23 +222,30 @@ func ListOwed(ctx context.Context, events EventStore) ([]Owed, error) {
 }
 
 func countOwed(ctx context.Context, events EventStore, found map[EventType]Owed) error {
+	type entity struct{ scope, key string }
+	standing := make(map[entity]bool) // an earlier event of it is parked, or failing
 	for e, err := range events.List(ctx, idem.Filter{States: append(OwedStates(), idem.StatePending)}) {
 		if err != nil {
 			return err
 		}
-		if e.State == idem.StatePending && (e.DueAt.IsZero() || time.Since(e.DueAt) < owedAfter) {
-			continue
-		}
-		o := found[EventType(e.Type)]
-		o.Type = EventType(e.Type)
-		switch e.State {
-		case idem.StateParked:
+		o, of := found[EventType(e.Type)], entity{e.Scope, e.Key}
+		switch {
+		case e.State == idem.StateRetrying:
+			o.Retrying++
+		case e.State == idem.StateParked:
 			o.Parked++
-		case idem.StatePending:
+			standing[of] = e.Key != ""
+		case e.Attempts > 0 || e.Crashes > 0:
+			o.Failing++
+			standing[of] = e.Key != ""
+		case standing[of]:
+			o.Waiting++
+		case !e.DueAt.IsZero() && time.Since(e.DueAt) >= owedAfter:
 			o.Pending++
 		default:
-			o.Retrying++
+			continue
 		}
+		o.Type = EventType(e.Type)
 		if o.Oldest.IsZero() || e.ReceivedAt.Before(o.Oldest) {
 			o.Oldest = e.ReceivedAt
 		}
@@ -236,7 +254,7 @@ func countOwed(ctx context.Context, events EventStore, found map[EventType]Owed)
 	return nil
 }
 
-func (o Owed) events() int { return o.Parked + o.Retrying + o.Pending }
+func (o Owed) events() int { return o.Parked + o.Retrying + o.Pending + o.Failing + o.Waiting }
 
 func mostFirst(found map[EventType]Owed) []Owed {
 	return slices.SortedFunc(maps.Values(found), func(a, b Owed) int {

@@ -121,14 +121,14 @@ func TestAfterAnOutageEveryOrderIsPaidOnce(t *testing.T) {
 			"nothing is held up at Asaas, and nothing was changed there",
 			"the way is proved, and the handlers passed with the oldest event that failed",
 			"replayed: 3 done, 0 failed again, 0 without handler",
-			"nothing is owed of what was delivered: no event is parked, and none waits for another delivery",
+			"nothing is owed of what was delivered: no event is parked, fails, or waits for another one or another delivery",
 		}},
 		{"some are parked, and others wait in a queue with a penalty", 8, []string{
 			"the way is proved, and the handlers passed with the oldest event that failed",
 			"the penalty is removed",
 			"recovered: Asaas counts no failures any more",
 			"replayed: 6 done, 0 failed again, 0 without handler",
-			"nothing is owed of what was delivered: no event is parked, and none waits for another delivery",
+			"nothing is owed of what was delivered: no event is parked, fails, or waits for another one or another delivery",
 		}},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
@@ -197,10 +197,46 @@ func TestWhatIsOwedReadsAsALine(t *testing.T) {
 		"3 PAYMENT_RECEIVED parked, 1 retrying":   {Type: asaas.EventPaymentReceived, Parked: 3, Retrying: 1},
 		"2 PAYMENT_RECEIVED pending":              {Type: asaas.EventPaymentReceived, Pending: 2},
 		"1 PAYMENT_RECEIVED retrying, 2 pending":  {Type: asaas.EventPaymentReceived, Retrying: 1, Pending: 2},
+		"8 PAYMENT_RECEIVED being tried again, 2 waiting for an earlier one, the oldest for 43 min": {
+			Type: asaas.EventPaymentReceived, Failing: 8, Waiting: 2, Oldest: time.Now().Add(-43*time.Minute - time.Second),
+		},
 	} {
 		if got := owed.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// An inbox has answered 200, so that Asaas holds nothing up.
+func TestWhatWorkersTryAgainIsOwedAndSoIsWhatWaitsBehindIt(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	events := asaas.NewDispatcher(webhookToken)
+	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return errBroken })
+	events.OnPaymentConfirmed(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })
+	inbox := idem.NewInbox(s.pool, events)
+	inbox.Backoff = func(int) time.Duration { return time.Hour }
+	inbox.Logger = nil
+	for n, eventType := range []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentConfirmed} {
+		body := asaastest.Event(eventType, asaastest.Set("payment.id", charge(1)), asaastest.Set("dateCreated", fmt.Sprintf("2026-11-20 10:00:0%d", n)))
+		if o, err := inbox.Accept(t.Context(), asaas.Identify(body)); o != idem.Pending || err != nil {
+			t.Fatal(o, err)
+		}
+	}
+	if owed, err := asaas.ListOwed(t.Context(), inbox); len(owed) != 0 || err != nil {
+		t.Errorf("before any was tried %v is owed, %v", owed, err)
+	}
+	if err := inbox.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	owed, err := asaas.ListOwed(t.Context(), inbox)
+	want := []string{"1 PAYMENT_CONFIRMED waiting for an earlier one", "1 PAYMENT_RECEIVED being tried again, the oldest for 0 min"}
+	var got []string
+	for _, o := range owed {
+		got = append(got, o.String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
 

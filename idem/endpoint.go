@@ -202,7 +202,7 @@ func (ep *Endpoint) receive(
 		r = process(ctx, e)
 	}
 	err = wrap(e, r.err)
-	s.report(ctx, Observation{Event: e, Outcome: r.outcome, Relayed: wire.SinceRelayed(ctx, start), Conflict: r.conflict, Err: err})
+	s.report(ctx, Observation{Event: e, Outcome: r.outcome, Relayed: wire.SinceRelayed(ctx, start), Conflict: r.conflict, Err: err, AtLast: r.atLast})
 	if r.outcome.Acknowledged() {
 		return r.outcome, nil
 	}
@@ -213,6 +213,7 @@ func (ep *Endpoint) receive(
 type result struct {
 	outcome  Outcome
 	conflict bool // another body is stored with the event's id
+	atLast   bool // it is done, and had failed before, or waited
 	err      error
 }
 

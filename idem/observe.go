@@ -46,6 +46,9 @@ type Observation struct {
 	// Conflict is set if another body is stored with the event's id: the id was used twice, or two accounts
 	// share an address. Only one of the two events is processed. See operator.Operator.Conflicts.
 	Conflict bool
+
+	// AtLast is set if the outcome is [Done], and the event had failed before, or waited for one that had.
+	AtLast bool
 }
 
 // Tracer makes spans of deliveries and attempts; package idemotel has one for OpenTelemetry. Its methods are
@@ -192,8 +195,11 @@ func (ep *Endpoint) log(ctx context.Context, o Observation) {
 	case o.Err == nil && o.Outcome != Ignored:
 		ep.logEnd(ctx)
 	}
+	if o.AtLast {
+		message = "webhook done at last: it had failed, or waited for one that had"
+	}
 	if o.Outcome == Done && !ep.hasDone.Load() && ep.hasDone.CompareAndSwap(false, true) {
-		level, message = slog.LevelInfo, "webhook done, the first of this process: later ones are logged as debug"
+		level, message = slog.LevelInfo, message+", the first of this process: later ones are logged as debug"
 	}
 	if ep.Logger == nil || !ep.Logger.Enabled(ctx, level) {
 		return
@@ -307,7 +313,7 @@ func (o Observation) level() slog.Level {
 		return slog.LevelWarn
 	case o.Err != nil:
 		return slog.LevelError
-	case o.Outcome == Unhandled:
+	case o.Outcome == Unhandled, o.AtLast:
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug

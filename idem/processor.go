@@ -166,6 +166,7 @@ func (p *Processor) deliver(ctx context.Context, e Event, work Work) (r result) 
 		a.row.Key = found.Key // the lane of the stored event, not of this delivery
 		a.stored, a.promoted = &store.Stored{States: repeatable, Wait: true}, &promoted
 		r.outcome, r.err = p.execute(ctx, a)
+		r.atLast = r.outcome == Done && found.State != store.Unhandled
 		if promoted {
 			p.goOn()
 		}

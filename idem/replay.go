@@ -185,7 +185,8 @@ func (c *Common) replay(ctx context.Context, stored StoredEvent) (Outcome, error
 	defer cancel()
 	ctx, s := c.startSpan(ctx, StageAttempt, e, stored.Carrier, time.Now())
 	outcome, err := c.replayOne(ctx, e)
-	s.report(ctx, Observation{Event: e, Outcome: outcome, Err: wrap(e, err)})
+	failed := stored.State == StateParked || stored.State == StateRetrying || stored.Attempts > 0
+	s.report(ctx, Observation{Event: e, Outcome: outcome, Err: wrap(e, err), AtLast: outcome == Done && failed})
 	return outcome, err
 }
 

@@ -50,7 +50,7 @@ func (r *runner) work(c store.Claim) {
 	if outcome == "" && err != nil { // no attempt was made
 		r.inbox.logAway(ctx, "webhook claim could not be ended, and its event is claimed again", Event(c.Event), err)
 	}
-	s.report(ctx, Observation{Event: Event(c.Event), Outcome: outcome, Err: wrap(Event(c.Event), err)})
+	s.report(ctx, Observation{Event: Event(c.Event), Outcome: outcome, Err: wrap(Event(c.Event), err), AtLast: outcome == Done && (c.Failed || c.Crashes > 0)})
 }
 
 // process runs the event's handler. If the attempt is not committed, process records the result in the

@@ -100,7 +100,7 @@ func (r *receiver) examineRetrying(ctx context.Context, x *examination) {
 		query, then = store.FindFailing, ": the workers try it again, and park it in the end"
 	}
 	examine(ctx, x, "retrying", &r.retrying, query, func(found store.FailingEvents) (bool, string) {
-		healthy, says := sayAge(found.Oldest, x.limits.MaxRetrying, "the oldest event that fails came %s ago",
+		healthy, says := sayAge(found.Oldest, x.limits.MaxRetrying, "none fails that nobody has acknowledged", "the oldest event that fails came %s ago",
 			"an event has failed for %s: fix what its error says, see idem list -failed, or acknowledge it with idem acknowledge until you do"+then)
 		return healthy, says + known(found.Acknowledged)
 	})
@@ -125,7 +125,7 @@ func (r *receiver) examineDue(ctx context.Context, x *examination) {
 		if age > limit {
 			advice = r.adviceOnWorkers(ctx, x)
 		}
-		return sayAge(age, limit, "the oldest event that is due waits for %s", "an event has been due for %s: "+advice)
+		return sayAge(age, limit, "no event is due", "the oldest event that is due waits for %s", "an event has been due for %s: "+advice)
 	})
 	if !r.works {
 		return
@@ -134,7 +134,7 @@ func (r *receiver) examineDue(ctx context.Context, x *examination) {
 		return store.Ahead(ctx, db, source, aheadMost)
 	}
 	examine(ctx, x, "clock", &r.ahead, ahead, func(age time.Duration) (bool, string) {
-		return sayAge(age, aheadMost, "events arrived up to %s in the future", "by the database's clock, an event arrived %s in the future: "+
+		return sayAge(age, aheadMost, "no event arrived in the future", "events arrived up to %s in the future", "by the database's clock, an event arrived %s in the future: "+
 			"the clock was put back, and what arrived before waits until it is that late again: put it right, or requeue the events that are pending")
 	})
 }
@@ -151,12 +151,12 @@ func (r *receiver) adviceOnWorkers(ctx context.Context, x *examination) string {
 	return "workers run and do not keep up: see in the log whether handlers hang, or raise Workers"
 }
 
-func sayAge(age, limit time.Duration, well, wrong string) (healthy bool, says string) {
+func sayAge(age, limit time.Duration, none, well, wrong string) (healthy bool, says string) {
 	switch oldest := age.Round(time.Second); {
 	case age > limit:
 		return false, fmt.Sprintf(wrong, oldest)
 	case age == 0:
-		return true, "there is none"
+		return true, none
 	default:
 		return true, fmt.Sprintf(well, oldest)
 	}
@@ -179,7 +179,7 @@ func sayParked(found store.ParkedEvents, most int) (healthy bool, says string) {
 	case found.N > 0:
 		healthy, says = true, fmt.Sprintf("%d events are parked", found.N)
 	default:
-		healthy, says = true, "there is none that nobody has acknowledged"
+		healthy, says = true, "no event is parked that nobody has acknowledged"
 	}
 	return healthy, says + known(found.Acknowledged)
 }

@@ -276,6 +276,58 @@ func TestTheLogSaysThatTheFirstEventIsDone(t *testing.T) {
 	}
 }
 
+// Whoever has put the cause right asks the log whether it works now.
+func TestTheLogSaysThatAFailedEventIsDoneAtLast(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	broken := true
+	s.on(func(context.Context, pgx.Tx, *note) error {
+		if broken {
+			return errors.New("a mistake")
+		}
+		return nil
+	})
+	s.processor = s.newProcessor()
+	s.inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
+	s.store(letter("first", "o0", 0))
+	broken = false
+	s.drain(1)
+	for id, again := range map[string]func(id string){
+		"workers": func(string) { s.exec(`update idem_payloads set due_at = now()`); s.drain(1) },
+		"requeued": func(id string) {
+			if n, err := s.inbox.Requeue(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{id}}); n != 1 || err != nil {
+				t.Errorf("Requeue = %d, %v", n, err)
+			}
+			s.drain(1)
+		},
+		"replayed": func(id string) {
+			s.wantReplayed(idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{id}}, idem.Replayed{Done: 1})
+		},
+	} {
+		s.store(letter(id, id, 0))
+		broken = true
+		s.drain(1)
+		broken = false
+		again(id)
+	}
+	broken = true
+	for _, want := range []idem.Outcome{idem.Retrying, idem.Done} {
+		if o, err := s.processor.Accept(t.Context(), letter("inline", "o9", 0)); o != want {
+			t.Errorf("Accept = %s, %v, want %s", o, err, want)
+		}
+		broken = false
+	}
+	var said []string
+	for line := range strings.Lines(s.logged()) {
+		if strings.Contains(line, `level=INFO msg="webhook done at last: it had failed, or waited for one that had`) {
+			said = append(said, line)
+		}
+	}
+	if len(said) != 4 || !strings.Contains(said[3], "stage=delivery") || !strings.Contains(said[3], "id=inline") {
+		t.Errorf("of four events that had failed the log says %q", said)
+	}
+}
+
 // served runs Serve with an inbox, and returns where it listens.
 func (s *app) served(ctx context.Context, i *idem.Inbox) (url string, ended <-chan error) {
 	s.Helper()

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/internal/shown"
 	"github.com/paghooks/paghooks/asaas/webhook"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/command"
@@ -49,12 +50,27 @@ func (p *program) status(ctx context.Context) error {
 	if p.json {
 		err = p.printLine(overview{rows, debts, lost})
 	} else {
-		err = errors.Join(p.printTable(rows), p.printLosses(lost), p.printOwed(debts, known))
+		err = errors.Join(p.printTable(rows), p.printLosses(lost), p.printOwed(debts, known), p.printStopped(rows))
 	}
 	if err == nil && (attention || len(debts) > 0 || len(lost) > 0) {
 		return errAttention
 	}
 	return err
+}
+
+// printStopped prints the next step for each queue that Asaas has stopped: nothing in it is owed yet, because nothing
+// of it was delivered.
+func (p *program) printStopped(rows []row) error {
+	for _, r := range rows {
+		if r.State != stopped {
+			continue
+		}
+		if _, err := fmt.Fprintf(p.out, "%s is stopped, and what is in it was not delivered; fix the cause, then: %s recover %s\n",
+			terminal.Clean(r.Name), cmp.Or(p.Name, "asaas-queue"), terminal.Clean(r.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // losses returns the differences that keep events away from the application's webhook, where a
@@ -188,6 +204,8 @@ type debt struct {
 	Parked   int             `json:"parked"`
 	Retrying int             `json:"retrying"`
 	Pending  int             `json:"pending"`
+	Failing  int             `json:"failing"`
+	Waiting  int             `json:"waiting"`
 	Oldest   time.Time       `json:"oldest"`
 }
 
@@ -255,7 +273,7 @@ func (p *program) printOwed(debts []debt, known bool) error {
 		return err
 	}
 	if len(debts) == 0 {
-		_, err := fmt.Fprintln(p.out, "nothing is owed of what was delivered: no event is parked, and none waits for another delivery; reconcile finds what was never delivered")
+		_, err := fmt.Fprintln(p.out, shown.NothingOwed+"; reconcile finds what was never delivered")
 		return err
 	}
 	fmt.Fprintln(p.out, "still owed; idem list shows the events, and why:")
@@ -269,9 +287,9 @@ func (p *program) printOwed(debts []debt, known bool) error {
 func (p *program) howToReplay() string {
 	switch {
 	case p.Events == nil:
-		return "next: once that is fixed, idem requeue has the workers of an inbox process them; without an inbox, replay them with a program that has the handlers, such as this command with recover -replay"
+		return "next: once that is fixed, idem requeue -failed has the workers of an inbox process them; without an inbox, replay them with a program that has the handlers, such as this command with recover -replay"
 	case p.replay:
 		return "next: fix that, and run recover -replay again"
 	}
-	return "next: once that is fixed, recover -replay works through them"
+	return "next: once that is fixed, recover -replay works through what is parked or retrying, and workers through the others"
 }

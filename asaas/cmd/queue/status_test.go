@@ -156,11 +156,11 @@ func TestTheCommandEndsWithWhatIsOwed(t *testing.T) {
 		a.env["DATABASE_URL"] = a.database
 		status, out, complaint := a.queue(t, args...)
 		if status != 4 || complaint != "" || !strings.Contains(out, "still owed; idem list shows the events, and why:\n  2 PAYMENT_RECEIVED parked, since 20") ||
-			!strings.Contains(out, "next: once that is fixed, idem requeue has the workers of an inbox process them") {
+			!strings.Contains(out, "next: once that is fixed, idem requeue -failed has the workers of an inbox process them") {
 			t.Errorf("%v: exit status %d, prints %q, %q", args, status, out, complaint)
 		}
 		status, out, _ = a.queue(t, append(args, "-json")...)
-		if out = strings.Join(strings.Fields(out), ""); status != 4 || !strings.Contains(out, `"owed":[{"type":"PAYMENT_RECEIVED","parked":2,"retrying":0,"pending":0,"oldest":"20`) {
+		if out = strings.Join(strings.Fields(out), ""); status != 4 || !strings.Contains(out, `"owed":[{"type":"PAYMENT_RECEIVED","parked":2,"retrying":0,"pending":0,"failing":0,"waiting":0,"oldest":"20`) {
 			t.Errorf("%v: exit status %d, prints %q", args, status, out)
 		}
 	}
@@ -175,12 +175,12 @@ func TestRecoverReplaysWithTheHandlers(t *testing.T) {
 		t.Errorf("without handlers: exit status %d, prints %q, %q", status, out, complaints)
 	}
 	a.events = a.handlers
-	if status, out, _ := a.queue(t, "status"); status != 4 || !strings.Contains(out, "recover -replay works through them") {
+	if status, out, _ := a.queue(t, "status"); status != 4 || !strings.Contains(out, "recover -replay works through what is parked") {
 		t.Errorf("exit status %d, prints %q", status, out)
 	}
 	status, out, complaints = a.queue(t, args...)
 	want := "nothing is held up at Asaas, and nothing was changed there\nthe way is proved, handlers were not tried: OLDEST\nreplayed: 2 done, 0 failed again, 0 without handler\n" +
-		"nothing is owed of what was delivered: no event is parked, and none waits for another delivery; reconcile finds what was never delivered\n"
+		"nothing is owed of what was delivered: no event is parked, fails, or waits for another one or another delivery; reconcile finds what was never delivered\n"
 	out = regexp.MustCompile(`the oldest event that failed is PAYMENT_RECEIVED evt_\S+ of pay_\S+`).ReplaceAllString(out, "OLDEST")
 	if status != 0 || out != want || complaints != "" {
 		t.Errorf("exit status %d, prints %q, %q", status, out, complaints)

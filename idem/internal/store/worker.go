@@ -29,6 +29,7 @@ type Claim struct {
 	Crashes  int           // earlier claims whose process died
 	Waited   time.Duration // since the event arrived
 	Trace    string
+	Failed   bool // an attempt has, also before somebody requeued it
 }
 
 // Claims is the result of a search: the claimed events, and the extent of the search.
@@ -75,7 +76,8 @@ select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
 // alone.
 const claim = `
 with due as materialized (
-	select e.event, e.crashes + coalesce(e.claimed_by <> $4, false)::int as crashes, p.lane, p.due_at, p.occurred_at, p.received_at, p.body, p.trace
+	select e.event, e.crashes + coalesce(e.claimed_by <> $4, false)::int as crashes, p.lane, p.due_at, p.occurred_at, p.received_at, p.body, p.trace,
+		p.failures is not null as failed
 	from idem_payloads p join idem_events e using (event)
 	where p.source = $1 and p.due_at > $2 and p.due_at <= now()
 	  and e.state = 'pending' and (e.claimed_by is null or e.claimed_by = $4 and e.event <> all ($7)
@@ -104,7 +106,7 @@ with due as materialized (
 	returning p.due_at
 )
 select h.event, h.due_at, (select count(due_at) from later),
-	c.type, c.key, c.starts, c.attempts, h.crashes, now() - h.received_at, h.occurred_at, case when c.event is not null then h.body end, h.trace
+	c.type, c.key, c.starts, c.attempts, h.crashes, now() - h.received_at, h.occurred_at, case when c.event is not null then h.body end, h.trace, h.failed
 from heads h left join claimed c using (event)
 order by h.due_at`
 
@@ -122,13 +124,14 @@ func (f *Claims) collect(rows pgx.Rows) error {
 	var waited time.Duration
 	var occurred *time.Time
 	var body []byte
-	_, err := pgx.ForEachRow(rows, []any{&event, &due, &f.Postponed, &eventType, &key, &number, &attempts, &crashes, &waited, &occurred, &body, &trace}, func() error {
+	var failed bool
+	_, err := pgx.ForEachRow(rows, []any{&event, &due, &f.Postponed, &eventType, &key, &number, &attempts, &crashes, &waited, &occurred, &body, &trace, &failed}, func() error {
 		f.Seen++
 		f.Last = due
 		if number == nil { // the event was not claimed
 			return nil
 		}
-		c := Claim{Number: *number, Attempts: *attempts, Crashes: *crashes, Waited: waited}
+		c := Claim{Number: *number, Attempts: *attempts, Crashes: *crashes, Waited: waited, Failed: failed}
 		c.setRowKey(event)
 		c.Type, c.Key, c.OccurredAt, c.Payload = *eventType, *key, timeOrZero(occurred), body
 		if trace != nil {
