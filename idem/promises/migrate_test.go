@@ -2,6 +2,7 @@ package promises_test
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"net/http"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/migrate"
 	"github.com/paghooks/paghooks/idem/oncall/doctor"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
 func TestManyProcessesMayMigrateAtOnceAndAgain(t *testing.T) {
@@ -254,6 +256,31 @@ func TestStatesChangeWithoutTouchingAnIndex(t *testing.T) {
 	if diff := cmp.Diff([]string{"event"}, queryOne[[]string](s, indexed)); diff != "" {
 		t.Error("indexed columns (-want +got):\n" + diff)
 	}
+}
+
+// Up to version 3 only parked events were acknowledged, and only the trail said so.
+func TestMigrationTakesNoRequeuedEventForAcknowledged(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
+	s.inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
+	s.inbox.MaxAttempts = 1
+	s.store(letter("parked", "o1", 0))
+	s.store(letter("requeued", "o2", 0))
+	s.drain(2)
+	if n, err := operator.New(s.inbox, "ana@shop").Acknowledge(t.Context(), idem.Filter{}, "tomorrow"); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+	s.wantRequeued(idem.Filter{IDs: []string{"requeued"}}, 1)
+	s.inbox.MaxAttempts = 20
+	s.drain(1)
+	s.exec(`update idem_payloads set received_at = now() - interval '11 minutes'`)
+	s.exec(`alter table idem_payloads drop column acknowledged_at`)
+	s.exec(`delete from idem_migrations where version = 4`)
+	if err := idem.Migrate(t.Context(), s.pool); err != nil {
+		t.Fatal(err)
+	}
+	s.wantHealth("after the migration", s.newHealth(s.inbox), "retrying", "an event has failed for 11m0s")
 }
 
 // Postgres refuses to delete from a published table whose rows have no identity.

@@ -332,15 +332,16 @@ func (d *Dispatcher) checkTime(h http.Header, body []byte, remembered time.Durat
 		refusal.Hint = "signed by the right secret, " + apart(age) + " ago: check this server's clock, or whether something holds deliveries back or repeats them"
 	case age < -tolerance:
 		refusal.Reason = ReasonFuture
-		refusal.Hint = "signed by the right secret, " + apart(-age) + " in the future: check this server's clock, and that the time is in seconds, not milliseconds"
+		refusal.Hint = "signed by the right secret, " + apart(age) + " in the future: check this server's clock, and that the time is in seconds, not milliseconds"
 	default:
 		return nil
 	}
 	return refusal
 }
 
-// apart returns a duration in words.
+// apart returns the size of a duration in words.
 func apart(d time.Duration) string {
+	d = d.Abs() // negating the smallest one, to which the difference of milliseconds overflows, does nothing
 	if d >= 2*time.Minute {
 		return fmt.Sprintf("%.0f minutes", d.Minutes())
 	}

@@ -230,6 +230,21 @@ func TestAPublicKeyVerifiesHoweverItsLinesAreBroken(t *testing.T) {
 	}
 }
 
+// The difference to a time in milliseconds overflows.
+func TestATimeInMillisecondsIsSaidToBeFarInTheFuture(t *testing.T) {
+	t.Parallel()
+	s := provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: "{time}.{body}", TimeHeader: "X-Time"}
+	h := http.Header{}
+	if err := s.Sign(h, nil, "secret", time.Unix(now.UnixMilli(), 0)); err != nil {
+		t.Fatal(err)
+	}
+	err := definition(s).Verify(h, nil, now, "secret")
+	refused(t, "in milliseconds", err, provider.ReasonFuture)
+	if !strings.Contains(err.Error(), "by the right secret, 153722867 minutes in the future") {
+		t.Errorf("it says %v", err)
+	}
+}
+
 // It is a mistake in the deployment, as an empty secret: the provider delivers again.
 func TestASecretThatIsNoPublicKeyIsAMistakeInTheConfiguration(t *testing.T) {
 	t.Parallel()
