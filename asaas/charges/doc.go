@@ -28,7 +28,7 @@
 //		return err
 //	}
 //
-// Installments, renewals, partial refunds and chargebacks are no other case. A charge whose money came unasked names
+// Installments, renewals, partial refunds and chargebacks are no special cases. A charge whose money came unasked names
 // nothing: it is in the table, and paid charges that match nothing of yours are a query. Where several accounts deliver, the
 // scope is a part of every key, in your tables too: c.After.Scope.
 //
