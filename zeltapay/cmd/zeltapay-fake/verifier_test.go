@@ -19,13 +19,14 @@ type verifier struct {
 func (v verifier) Verify(h http.Header, body []byte) error {
 	d := zeltapay.NewDispatcher(v.Secrets...)
 	scheme := zeltapay.SchemeHMAC
-	if v.AllowBareSignature {
-		scheme = zeltapay.SchemeHMAC2
-	}
 	if v.SignedFormat != "" {
 		scheme.Texts = string(v.SignedFormat)
 	}
 	scheme.Tolerance = v.Tolerance
-	d.Scheme, d.StrictHeaders, d.Now = scheme, v.StrictHeaders, v.Now
+	d.Scheme = scheme
+	if v.AllowBareSignature {
+		d.Scheme = zeltapay.AnySignature{Format: v.SignedFormat, Tolerance: v.Tolerance}
+	}
+	d.StrictHeaders, d.Now = v.StrictHeaders, v.Now
 	return d.Verify(h, body)
 }
