@@ -82,6 +82,15 @@ func checkSettings(of string, sensible map[string]bool) error {
 // SourceName returns the name of the source of these events.
 func (ep *Endpoint) SourceName() string { return ep.source.Name() }
 
+// Types lists the event types that have a handler, sorted; nil if the source has no
+// [Routes]. A provider's package compares them with what is sent.
+func (ep *Endpoint) Types() []string {
+	if s, ok := ep.source.(interface{ handled() []string }); ok {
+		return s.handled()
+	}
+	return nil
+}
+
 // alwaysScoped reports whether the source gives every event a scope, as a dispatcher does that has
 // accounts and no token or secret of its own. Events that are stored without a scope are
 // not recognized then when they come again: health is red until they are moved.

@@ -39,19 +39,11 @@ func (in insideRoutes) Alias(other, eventType string) { in.r.alias(other, eventT
 
 func (ep *Endpoint) endpoint() *Endpoint { return ep }
 
-// insideEndpoint is for packages relay, idemotel and idemprom.
+// insideEndpoint is for package relay.
 type insideEndpoint struct{ ep *Endpoint }
 
 // Init makes a zero endpoint that of source, with its settings at their defaults.
 func (in insideEndpoint) Init(source Source) { *in.ep = newEndpoint(source) }
-
-// Types lists the event types that have a handler, sorted; nil if the source has no [Routes].
-func (in insideEndpoint) Types() []string {
-	if s, ok := in.ep.source.(interface{ handled() []string }); ok {
-		return s.handled()
-	}
-	return nil
-}
 
 // Serve serves a delivery: see [Endpoint.serve] and [Endpoint.receive].
 func (in insideEndpoint) Serve(w http.ResponseWriter, r *http.Request, limit time.Duration, process, dryRun func(context.Context, Event) (Outcome, error)) {

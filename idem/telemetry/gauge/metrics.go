@@ -98,7 +98,7 @@ var (
 // Begin records a 0 of each counter that alerts are about, for each type that has a handler: of a
 // counter that begins at 5, Prometheus sees no increase.
 func Begin(in *idem.Endpoint, record Record) {
-	source, types := in.SourceName(), inside.Of[interface{ Types() []string }](in).Types()
+	source, types := in.SourceName(), in.Types()
 	record(conflicts, 0, source)
 	record(refused, 0, source, string(idem.ReasonNotConfigured))
 	for _, label := range append(types, inside.OtherTypes) {
