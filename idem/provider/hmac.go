@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,7 +103,10 @@ func (s HMAC) Names(h http.Header) (id, eventType string) {
 // signed returns the value of a header, or "" if one of the texts does not sign it.
 func (s HMAC) signed(h http.Header, name string) string {
 	for text := range strings.SplitSeq(s.Texts, "\n") {
-		if name == "" || !strings.Contains(strings.ToLower(text), "{header:"+strings.ToLower(name)+"}") {
+		if name == "" || !slices.ContainsFunc(strings.Split(text, "{header:")[1:], func(rest string) bool {
+			header, _, _ := strings.Cut(rest, "}")
+			return strings.EqualFold(header, name)
+		}) {
 			return ""
 		}
 	}

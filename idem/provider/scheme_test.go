@@ -57,6 +57,8 @@ func TestAnEventHasTheNamesThatHeadersSignWhereItsBodyHasNone(t *testing.T) {
 	}
 	unsigned := typed
 	unsigned.Texts += "\n{body}" // one text is enough for whoever makes a delivery
+	misspelled := typed
+	misspelled.Texts = "{Header:X-Event}.{HEADER:X-Id}.{body}" // no placeholders, so that they sign nothing
 	for _, tt := range []struct {
 		why       string
 		scheme    provider.Scheme
@@ -69,6 +71,7 @@ func TestAnEventHasTheNamesThatHeadersSignWhereItsBodyHasNone(t *testing.T) {
 		{"the time of the body", provider.StandardWebhooks, `{"type":"user.created","timestamp":"2021-02-25T15:00:00Z"}`, "msg_1", "user.created", time.Date(2021, 2, 25, 15, 0, 0, 0, time.UTC)},
 		{"the id of the body", provider.StandardWebhooks, `{"type":"user.created","id":"evt_1"}`, "evt_1", "user.created", now},
 		{"an id and a type in headers", typed, `{"name":"Ana"}`, "msg_1", "user.deleted", time.Time{}},
+		{"headers in a text that does not sign them", misspelled, `{"name":"Ana"}`, idem.BodyID([]byte(`{"name":"Ana"}`)), "", time.Time{}},
 		{"headers that not every text signs", unsigned, `{"name":"Ana"}`, idem.BodyID([]byte(`{"name":"Ana"}`)), "", time.Time{}},
 	} {
 		p := definition(tt.scheme)
