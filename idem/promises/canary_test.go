@@ -331,7 +331,8 @@ func newCanary(address, token string) *canary.Canary {
 
 const canaryBody = `{"id":"canary-1","type":"` + canary.EventType + `"}`
 
-// gone is an address where nobody listens any more.
+// gone is an address where nobody listens: it is the client's end of a connection, so that no other test
+// is given its port.
 func gone(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -339,7 +340,12 @@ func gone(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	return "http://" + l.Addr().String()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return "http://" + c.LocalAddr().String()
 }
 
 func answering(t *testing.T, h http.HandlerFunc) string {
