@@ -60,7 +60,7 @@ func TestWhyAnEventIsNotDoneIsSaidInPortuguese(t *testing.T) {
 	}{
 		{event(idem.StateDone, func(l *Lookup) { l.DoneAt = now }), "O evento foi concluído em 10h."},
 		{event(idem.StateDiscarded, func(l *Lookup) { l.LastError = "discarded: a test" }), "O evento foi descartado: a test."},
-		{event(idem.StatePending, func(l *Lookup) { l.Payload = nil }), "O evento não tem mais corpo: alguém excluiu a sua linha de idem_payloads; exclua também a de idem_events e peça ao provedor que o entregue de novo."},
+		{event(idem.StatePending, func(l *Lookup) { l.Payload = nil }), "O evento não tem mais payload: alguém excluiu a sua linha de idem_payloads; exclua também a de idem_events e peça ao provedor que o entregue de novo."},
 		{event(idem.StateRetrying, func(l *Lookup) { l.Attempts = 1 }), "O evento falhou uma vez; cabe ao provedor entregá-lo de novo."},
 		{event(idem.StateUnhandled, nil), "O evento não tinha handler quando chegou: publique um e depois reprocesse-o, ou recoloque-o na fila onde há workers."},
 		{parked, "O evento está estacionado (parked): falhou 10 vezes, por último com: no such order; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado."},
