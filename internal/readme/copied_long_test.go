@@ -41,6 +41,7 @@ func TestWhatARecipePrintsCompilesAsItIsCopied(t *testing.T) {
 				}
 				cmd := exec.CommandContext(t.Context(), "go", "vet", copied)
 				cmd.Dir = filepath.Join(root, "examples/recipes") // the module of the libraries
+				cmd.Env = append(os.Environ(), "GOWORK=")         // go.work has this repository's own modules
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Errorf("%s: %v\n%s", page, err, out)
 				}
