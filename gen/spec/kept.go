@@ -323,15 +323,16 @@ func (k *keeper) wasSeen(place []string) bool {
 
 // lost refuses what would be lost, and says how to let it go.
 func (k *keeper) lost(place []string, text string) {
-	target := "$"
+	var target strings.Builder
+	target.WriteString("$")
 	for _, name := range place {
 		if plainName.MatchString(name) {
-			target += "." + name
+			target.WriteString("." + name)
 		} else {
-			target += "['" + name + "']"
+			target.WriteString("['" + name + "']")
 		}
 	}
-	found := problem{k.text.place(place...), strings.Join(place, "."), fmt.Sprintf(`%s; or let it go with this line in an overlay: {target: "%s", remove: true}`, text, target)}
+	found := problem{k.text.place(place...), strings.Join(place, "."), fmt.Sprintf(`%s; or let it go with this line in an overlay: {target: "%s", remove: true}`, text, target.String())}
 	if !slices.Contains(k.problems, found) {
 		k.problems = append(k.problems, found)
 	}

@@ -30,11 +30,11 @@ func (p *program) find(ctx context.Context) error {
 	if err := p.printCharges(found); err != nil || p.json {
 		return err
 	}
-	entities := ""
+	var entities strings.Builder
 	for _, c := range found[:min(len(found), 5)] {
-		entities += " -entity " + terminal.Clean(c.ID)
+		entities.WriteString(" -entity " + terminal.Clean(c.ID))
 	}
-	_, err = fmt.Fprintf(p.out, "\nthe events of these:\n  idem show%s\n", entities)
+	_, err = fmt.Fprintf(p.out, "\nthe events of these:\n  idem show%s\n", entities.String())
 	return err
 }
 
