@@ -381,3 +381,10 @@ func TestADeliveryMayHaveAHandlerOfItsOwnWhichIsCalledAgainToo(t *testing.T) {
 		}
 	})
 }
+
+func TestApplicationCodeThatPanicsIsAnError(t *testing.T) {
+	t.Parallel()
+	if err := broker.Protect(func() error { panic("oops") }); err == nil || !strings.Contains(err.Error(), "panic: oops\n") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -3,7 +3,6 @@ package idemsqs
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -34,7 +33,6 @@ func ConsumeWith(ctx context.Context, settings broker.Consumer, client *sqs.Clie
 		settings.ExtendEvery = 10 * time.Second
 	}
 	s := &subscription{client: client, url: queueURL, visible: int32(min(max(1, 3*settings.ExtendEvery/time.Second), twelveHours))}
-	s.deletes.Send, s.deletes.MaxItems, s.deletes.Requests = limited(s.delete), maxBatch, requests
 	err := settings.Consume(ctx, s.receive, handle)
 	s.returnAll(ctx)
 	return err
@@ -48,15 +46,15 @@ type subscription struct {
 	client  *sqs.Client
 	url     string
 	visible int32 // seconds until others see a message again
-	deletes broker.Batcher[string]
 
 	waiting []types.Message // received, and not yet given to a handler
 	until   time.Time       // too late for them: others may see them soon
 }
 
-// longest is the time that a request waits for messages, in seconds: the longest that SQS
-// allows.
-const longest = 20
+const (
+	most    = 10 // the most messages that SQS gives at once
+	longest = 20 // the longest that a request may wait for messages, in seconds
+)
 
 // receive waits for the next message.
 func (s *subscription) receive(ctx context.Context) (broker.Delivery, error) {
@@ -70,7 +68,7 @@ func (s *subscription) receive(ctx context.Context) (broker.Delivery, error) {
 			return s.delivery(next), nil
 		}
 		out, err := s.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: &s.url, MaxNumberOfMessages: maxBatch, WaitTimeSeconds: longest, VisibilityTimeout: s.visible,
+			QueueUrl: &s.url, MaxNumberOfMessages: most, WaitTimeSeconds: longest, VisibilityTimeout: s.visible,
 			MessageAttributeNames:       []string{"All"},
 			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameMessageGroupId},
 		})
@@ -89,7 +87,8 @@ func (s *subscription) delivery(r types.Message) broker.Delivery {
 		Lane:    r.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)],
 		Done: func(ctx context.Context) error {
 			settled.Store(true)
-			return s.deletes.Do(ctx, *r.ReceiptHandle)
+			_, err := s.client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &s.url, ReceiptHandle: r.ReceiptHandle})
+			return err
 		},
 		Extend: func(ctx context.Context) error {
 			if err := s.show(ctx, r, s.visible); err != nil && !settled.Load() {
@@ -110,19 +109,6 @@ func (s *subscription) show(ctx context.Context, r types.Message, seconds int32)
 		QueueUrl: &s.url, ReceiptHandle: r.ReceiptHandle, VisibilityTimeout: seconds,
 	})
 	return err
-}
-
-// delete deletes up to 10 messages.
-func (s *subscription) delete(ctx context.Context, receipts []string) []error {
-	var entries []types.DeleteMessageBatchRequestEntry
-	for i, r := range receipts {
-		entries = append(entries, types.DeleteMessageBatchRequestEntry{Id: new(strconv.Itoa(i)), ReceiptHandle: &r})
-	}
-	out, err := s.client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &s.url, Entries: entries})
-	if err != nil {
-		return fill(len(entries), err)
-	}
-	return results(len(entries), len(out.Successful), func(i int) string { return *out.Successful[i].Id }, out.Failed)
 }
 
 // returnAll returns the messages that were received and that no handler got. If that fails, the messages

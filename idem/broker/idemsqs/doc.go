@@ -38,6 +38,9 @@
 //   - Messages of at most 1 MiB with their attributes, or of the queue's
 //     MaximumMessageSize if that is less. Let the relay's MaxBody be below. A larger
 //     message is an error immediately.
+//   - For more than 300 messages a second through a FIFO queue, high throughput: a
+//     DeduplicationScope of messageGroup and a FifoThroughputLimit of perMessageGroupId. A
+//     request carries one message.
 //   - The rights sqs:SendMessage to publish, and sqs:GetQueueAttributes for
 //     [Publisher.Check], which looks at the first two of these; sqs:ReceiveMessage,
 //     sqs:DeleteMessage and sqs:ChangeMessageVisibility to consume.

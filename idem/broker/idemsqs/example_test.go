@@ -16,7 +16,7 @@ func Example() {
 	server := sqstest.NewServer() // instead of AWS
 	defer server.Close()
 	client := sqs.New(sqs.Options{
-		BaseEndpoint: aws.String(server.URL()),
+		BaseEndpoint: aws.String(server.URL),
 		Region:       "sa-east-1",
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "any", SecretAccessKey: "any"}, nil

@@ -3,6 +3,7 @@ package idemsqs_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -70,11 +71,12 @@ func TestWhatOthersSendIsConsumedToo(t *testing.T) {
 	var bodies []string
 	got := make(chan broker.Message)
 	consume(t, broker.Consumer{}, client, url, func(_ context.Context, m broker.Message) error { got <- m; return nil })
-	for _, in := range []*sqs.SendMessageBatchInput{
-		batchOf(url, "{}", nil),
-		batchOf(url, "not base64", map[string]string{"contentencoding": "base64"}),
+	encoded := map[string]types.MessageAttributeValue{"contentencoding": {DataType: aws.String("String"), StringValue: aws.String("base64")}}
+	for _, in := range []*sqs.SendMessageInput{
+		{QueueUrl: &url, MessageBody: aws.String("{}")},
+		{QueueUrl: &url, MessageBody: aws.String("not base64"), MessageAttributes: encoded},
 	} {
-		if _, err := client.SendMessageBatch(t.Context(), in); err != nil {
+		if _, err := client.SendMessage(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
 		m := brokertest.Next(t, got)
@@ -85,6 +87,21 @@ func TestWhatOthersSendIsConsumedToo(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"{}", "not base64"}, bodies); diff != "" {
 		t.Error("bodies (-want +got):\n" + diff)
+	}
+}
+
+func TestAMessageThatIsTooLargeForItsQueueNamesTheSetting(t *testing.T) {
+	t.Parallel()
+	server := sqstest.NewServer()
+	t.Cleanup(server.Close)
+	client := newClient(server.URL)
+	queue, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("small"), Attributes: map[string]string{"MaximumMessageSize": "1024"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = idemsqs.NewPublisher(client, *queue.QueueUrl).Publish(t.Context(), broker.Message{Type: "paid", Body: make([]byte, 1025)})
+	if !errors.Is(err, broker.ErrTooLarge) || !strings.Contains(err.Error(), "raise its MaximumMessageSize") {
+		t.Errorf("publishing ended with %v", err)
 	}
 }
 
@@ -141,8 +158,8 @@ func TestAQueueThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 	t.Parallel()
 	server := sqstest.NewServer()
 	t.Cleanup(server.Close)
-	client := newClient(server.URL())
-	url := server.URL() + "/000000000000/later"
+	client := newClient(server.URL)
+	url := server.URL + "/000000000000/later"
 	logged, got := make(chan string, 1000), make(chan string)
 	logger := slog.New(slog.NewTextHandler(writerFunc(func(line string) { logged <- line }), nil))
 	consume(t, broker.Consumer{Logger: logger}, client, url, func(_ context.Context, m broker.Message) error { got <- m.ID; return nil })
@@ -172,13 +189,4 @@ func publish(t testing.TB, client *sqs.Client, url string, messages int) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// batchOf is a request with one message.
-func batchOf(url, body string, attributes map[string]string) *sqs.SendMessageBatchInput {
-	e := types.SendMessageBatchRequestEntry{Id: aws.String("1"), MessageBody: &body, MessageAttributes: map[string]types.MessageAttributeValue{}}
-	for name, value := range attributes {
-		e.MessageAttributes[name] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}
-	}
-	return &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: []types.SendMessageBatchRequestEntry{e}}
 }

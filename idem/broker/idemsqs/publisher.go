@@ -22,28 +22,19 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 )
 
-// Publisher publishes messages to a queue. The messages of many goroutines share
-// requests, of up to 10 messages each.
+// Publisher publishes messages to a queue.
 type Publisher struct {
 	client *sqs.Client
 	url    string
 	fifo   bool
-	sends  broker.Batcher[types.SendMessageBatchRequestEntry]
 }
 
 var _ broker.Publisher = (*Publisher)(nil)
 
-// maxSize is the size of the largest message, and of a request. The queue's
-// MaximumMessageSize may be less.
-const maxSize = 1 << 20
-
 // NewPublisher returns a publisher to the queue with that URL. If its name ends with
 // .fifo it keeps the order of the messages of each Key.
 func NewPublisher(client *sqs.Client, queueURL string) *Publisher {
-	p := &Publisher{client: client, url: queueURL, fifo: strings.HasSuffix(queueURL, ".fifo")}
-	p.sends.Send, p.sends.Size, p.sends.MaxSize = limited(p.send), size, maxSize
-	p.sends.MaxItems, p.sends.Requests = maxBatch, requests
-	return p
+	return &Publisher{client, queueURL, strings.HasSuffix(queueURL, ".fifo")}
 }
 
 // Publish implements [broker.Publisher]: it returns nil once SQS has stored the message in
@@ -54,103 +45,28 @@ func NewPublisher(client *sqs.Client, queueURL string) *Publisher {
 // attributes. A body that is no text, or has characters that SQS does not take, grows by
 // a third: it is encoded with base64.
 func (p *Publisher) Publish(ctx context.Context, m broker.Message) error {
-	e := entry(m, p.fifo)
-	err := error(nil)
-	if n := size(e); n > maxSize {
-		err = fmt.Errorf("%w: its %d bytes, with the attributes, are more than the %d that SQS takes: lower the relay's MaxBody", broker.ErrTooLarge, n, maxSize)
-	} else {
-		err = p.sends.Do(ctx, e)
+	in := p.request(m)
+	if n := size(in); n > maxSize { // without the megabyte's way to SQS and back
+		return fmt.Errorf("idemsqs: %s %s is not published: %w: its %d bytes, with the attributes, are more than the %d that SQS takes: lower the relay's MaxBody", m.Type, m.ID, broker.ErrTooLarge, n, maxSize)
 	}
-	if err != nil {
-		return fmt.Errorf("idemsqs: %s %s is not published: %w", m.Type, m.ID, err)
+	if _, err := p.client.SendMessage(ctx, in); err != nil {
+		return fmt.Errorf("idemsqs: %s %s is not published: %w", m.Type, m.ID, explain(err))
 	}
 	return nil
 }
 
-// maxBatch is the number of entries in one request.
-const maxBatch = 10
+// maxSize is the size of the largest message. The queue's MaximumMessageSize may be less.
+const maxSize = 1 << 20
 
-// requests is the number of requests of one kind in flight at the same time.
-const requests = 16
-
-// sendTime is the time that a request may take, with the client's retries.
-const sendTime = 10 * time.Second
-
-// limited has a request end after sendTime.
-func limited[T any](send func(ctx context.Context, batch []T) []error) func(batch []T) []error {
-	return func(batch []T) []error {
-		ctx, cancel := context.WithTimeout(context.Background(), sendTime)
-		defer cancel()
-		return send(ctx, batch)
-	}
-}
-
-// send sends up to 10 messages.
-func (p *Publisher) send(ctx context.Context, batch []types.SendMessageBatchRequestEntry) []error {
-	for i := range batch {
-		batch[i].Id = new(strconv.Itoa(i))
-	}
-	out, err := p.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &p.url, Entries: batch})
-	if _, ok := errors.AsType[*types.BatchRequestTooLong](err); ok && len(batch) > 1 { // the queue takes less than maxSize
-		var all []error
-		for i := range batch {
-			all = append(all, p.send(ctx, batch[i:i+1])...)
-		}
-		return all
-	}
-	if err != nil {
-		return fill(len(batch), explain(err))
-	}
-	return results(len(batch), len(out.Successful), func(i int) string { return *out.Successful[i].Id }, out.Failed)
-}
-
-// explain adds a remedy to the error of a missing queue.
+// explain adds a remedy to an error of SQS.
 func explain(err error) error {
 	if _, ok := errors.AsType[*types.QueueDoesNotExist](err); ok {
 		return fmt.Errorf("%w: create it, or correct its URL: %w", broker.ErrNoQueue, err)
 	}
+	if strings.Contains(err.Error(), "must be shorter than") { // its code is that of any invalid parameter
+		return fmt.Errorf("%w for the queue: raise its MaximumMessageSize: %w", broker.ErrTooLarge, err)
+	}
 	return err
-}
-
-// results are the errors of a request's entries: an entry that the answer does not have
-// is not done.
-func results(entries, successful int, id func(int) string, failed []types.BatchResultErrorEntry) []error {
-	all := fill(entries, errors.New("SQS has not answered for it"))
-	set := func(id string, err error) {
-		if i, convErr := strconv.Atoi(id); convErr == nil && i >= 0 && i < entries {
-			all[i] = err
-		}
-	}
-	for i := range successful {
-		set(id(i), nil)
-	}
-	for _, f := range failed {
-		set(*f.Id, refusal(f))
-	}
-	return all
-}
-
-// refusal is SQS's error about one entry.
-func refusal(f types.BatchResultErrorEntry) error {
-	var code, text string
-	if f.Code != nil {
-		code = *f.Code
-	}
-	if f.Message != nil {
-		text = *f.Message
-	}
-	if strings.Contains(text, "shorter than") {
-		return fmt.Errorf("%w for the queue: raise its MaximumMessageSize: SQS says %s: %s", broker.ErrTooLarge, code, text)
-	}
-	return fmt.Errorf("SQS says %s: %s", code, text)
-}
-
-func fill(n int, err error) []error {
-	all := make([]error, n)
-	for i := range all {
-		all[i] = err
-	}
-	return all
 }
 
 // Check asks SQS whether a message that it has confirmed can be lost. It returns an error
@@ -219,21 +135,21 @@ const (
 	encodingBase64    = "base64"
 )
 
-// entry is the message as it is sent.
-func entry(m broker.Message, fifo bool) types.SendMessageBatchRequestEntry {
-	e := types.SendMessageBatchRequestEntry{MessageAttributes: map[string]types.MessageAttributeValue{}}
+// request is the message as it is sent.
+func (p *Publisher) request(m broker.Message) *sqs.SendMessageInput {
+	in := &sqs.SendMessageInput{QueueUrl: &p.url, MessageAttributes: map[string]types.MessageAttributeValue{}}
 	for name, value := range m.CloudEvent() {
 		if value != "" { // SQS takes no empty ones
-			e.MessageAttributes[prefix+name] = attribute(value)
+			in.MessageAttributes[prefix+name] = attribute(value)
 		}
 	}
 	if body := string(m.Body); isText(body) {
-		e.MessageBody = &body
+		in.MessageBody = &body
 	} else {
-		e.MessageBody = aws.String(" " + base64.StdEncoding.EncodeToString(m.Body)) // never empty
-		e.MessageAttributes[encodingAttribute] = attribute(encodingBase64)
+		in.MessageBody = new(" " + base64.StdEncoding.EncodeToString(m.Body)) // never empty
+		in.MessageAttributes[encodingAttribute] = attribute(encodingBase64)
 	}
-	if fifo {
+	if p.fifo {
 		id := rand.Text()
 		if m.ID != "" {
 			id = hash(m.Source + "\x00" + m.ID)
@@ -242,9 +158,9 @@ func entry(m broker.Message, fifo bool) types.SendMessageBatchRequestEntry {
 		if m.Key != "" {
 			group = hash(m.Source + "\x00" + m.Key)
 		}
-		e.MessageGroupId, e.MessageDeduplicationId = &group, &id
+		in.MessageGroupId, in.MessageDeduplicationId = &group, &id
 	}
-	return e
+	return in
 }
 
 // hash is of the form that SQS wants, for any text.
@@ -270,9 +186,9 @@ func isText(s string) bool {
 
 // size returns the size of a message as SQS counts it: the body, and the attributes' names, types and
 // values.
-func size(e types.SendMessageBatchRequestEntry) int {
-	n := len(*e.MessageBody)
-	for name, value := range e.MessageAttributes {
+func size(in *sqs.SendMessageInput) int {
+	n := len(*in.MessageBody)
+	for name, value := range in.MessageAttributes {
 		n += len(name) + len(*value.DataType) + len(aws.ToString(value.StringValue)) + len(value.BinaryValue)
 	}
 	return n

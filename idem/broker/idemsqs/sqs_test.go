@@ -67,7 +67,7 @@ func newQueue(t testing.TB, suffix string) (server *sqstest.Server, endpoint, ur
 	if os.Getenv(realRegion) == "" {
 		server = sqstest.NewServer()
 		t.Cleanup(server.Close)
-		endpoint = server.URL()
+		endpoint = server.URL
 	}
 	client := newClient(endpoint)
 	in := &sqs.CreateQueueInput{QueueName: aws.String(fmt.Sprintf("idemsqs-%d%s", time.Now().UnixNano(), suffix))}
@@ -123,7 +123,7 @@ func TestCheckNamesWhatWouldLoseConfirmedMessages(t *testing.T) {
 	t.Parallel()
 	server := sqstest.NewServer()
 	t.Cleanup(server.Close)
-	client := newClient(server.URL())
+	client := newClient(server.URL)
 	for name, c := range map[string]struct {
 		attributes map[string]string // nil for no queue
 		want       []string
@@ -148,7 +148,7 @@ func TestCheckNamesWhatWouldLoseConfirmedMessages(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err := idemsqs.NewPublisher(client, server.URL()+"/000000000000/"+name).Check(t.Context())
+			err := idemsqs.NewPublisher(client, server.URL+"/000000000000/"+name).Check(t.Context())
 			if c.want == nil && err != nil {
 				t.Errorf("Check returned %v, want nil", err)
 			}
@@ -172,7 +172,7 @@ func TestCheckEndsWithItsContextWhileSQSHangs(t *testing.T) {
 	defer resume()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := idemsqs.NewPublisher(newClient(server.URL()), server.URL()+"/0/q").Check(ctx); !errors.Is(err, context.Canceled) {
+	if err := idemsqs.NewPublisher(newClient(server.URL), server.URL+"/0/q").Check(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("Check returned %v, want its context's error", err)
 	}
 }

@@ -26,17 +26,19 @@ import (
 
 // Limits of SQS.
 const (
-	MaxSize = 1 << 20 // of a message, and of a request with several
+	MaxSize = 1 << 20 // of a message
 
-	maxEntries    = 10
+	maxReceived   = 10
 	maxAttributes = 10
 	maxName       = 128
 	dedupTime     = 5 * time.Minute
 )
 
 // Server is a server with its queues, which are in memory.
+//
+// The URL is the BaseEndpoint for a client. Any region and credentials will do.
 type Server struct {
-	http *httptest.Server
+	*httptest.Server
 
 	mu      sync.Mutex
 	queues  map[string]*queue // by URL
@@ -71,15 +73,9 @@ type attribute struct {
 // NewServer starts a server on loopback. Close it.
 func NewServer() *Server {
 	s := &Server{queues: map[string]*queue{}, changed: make(chan struct{})}
-	s.http = httptest.NewServer(s)
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
 }
-
-// URL is the BaseEndpoint for a client. Any region and credentials will do.
-func (s *Server) URL() string { return s.http.URL }
-
-// Close stops the server.
-func (s *Server) Close() { s.http.Close() }
 
 // Hang has requests wait for their answers until resume is called.
 func (s *Server) Hang() (resume func()) {
@@ -107,23 +103,16 @@ func fail(code, format string, args ...any) *failure {
 
 // request has the fields of all requests.
 type request struct {
-	QueueName, QueueUrl, ReceiptHandle string
-	Attributes                         map[string]string
-	AttributeNames                     []string
-	Entries                            []entry
-	MaxNumberOfMessages                int
-	WaitTimeSeconds                    int
-	VisibilityTimeout                  *int
+	QueueName, QueueUrl, ReceiptHandle                  string
+	MessageBody, MessageGroupId, MessageDeduplicationId string
+	MessageAttributes                                   map[string]attribute
+	Attributes                                          map[string]string
+	AttributeNames                                      []string
+	MaxNumberOfMessages, WaitTimeSeconds                int
+	VisibilityTimeout                                   *int
 }
 
-type entry struct {
-	Id, MessageBody, MessageGroupId, MessageDeduplicationId, ReceiptHandle string
-
-	MessageAttributes map[string]attribute
-}
-
-// ServeHTTP implements [http.Handler].
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	hung := s.hung
 	s.mu.Unlock()
@@ -167,11 +156,13 @@ func (s *Server) answer(r *http.Request, operation string, in request) (any, *fa
 		delete(s.queues, in.QueueUrl)
 		return struct{}{}, nil
 	case "GetQueueAttributes":
-		return map[string]any{"Attributes": q.named(in.AttributeNames)}, nil
-	case "SendMessageBatch":
-		return s.each(in, q.checkSend, s.send)
-	case "DeleteMessageBatch":
-		return s.each(in, nil, s.remove)
+		named := maps.Clone(q.attributes)
+		maps.DeleteFunc(named, func(name, _ string) bool { return !slices.Contains(in.AttributeNames, name) })
+		return map[string]any{"Attributes": named}, nil
+	case "SendMessage":
+		return s.send(q, in)
+	case "DeleteMessage":
+		return struct{}{}, s.remove(q, in)
 	case "ChangeMessageVisibility":
 		return struct{}{}, s.show(q, in)
 	}
@@ -180,83 +171,26 @@ func (s *Server) answer(r *http.Request, operation string, in request) (any, *fa
 
 func (s *Server) create(in request) (any, *failure) {
 	q := &queue{fifo: in.Attributes["FifoQueue"] == "true", visible: 30 * time.Second, duplicate: map[string]time.Time{}}
-	q.attributes = map[string]string{"MessageRetentionPeriod": "345600"} // the default
+	q.attributes = map[string]string{"MessageRetentionPeriod": "345600", "MaximumMessageSize": strconv.Itoa(MaxSize)} // the defaults
 	maps.Copy(q.attributes, in.Attributes)
 	if q.fifo != strings.HasSuffix(in.QueueName, ".fifo") {
 		return nil, fail("InvalidParameterValue", "the name of a FIFO queue, and only that, ends with .fifo")
 	}
-	url := s.http.URL + "/000000000000/" + in.QueueName
+	url := s.URL + "/000000000000/" + in.QueueName
 	s.queues[url] = q
 	return map[string]string{"QueueUrl": url}, nil
 }
 
-// named are the attributes with these names. Those that are not set are left out.
-func (q *queue) named(names []string) map[string]string {
-	out := map[string]string{}
-	for name, value := range q.attributes {
-		if slices.Contains(names, name) || slices.Contains(names, "All") {
-			out[name] = value
-		}
-	}
-	return out
-}
-
-// each does something with each entry of a batch.
-func (s *Server) each(in request, check func([]entry) *failure, do func(*queue, entry) (map[string]any, *failure)) (any, *failure) {
-	names := map[string]bool{}
-	for _, e := range in.Entries {
-		names[e.Id] = true
-	}
-	switch {
-	case len(in.Entries) == 0:
-		return nil, fail("EmptyBatchRequest", "There should be at least one entry in the request.")
-	case len(in.Entries) > maxEntries:
-		return nil, fail("TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10.")
-	case len(names) < len(in.Entries):
-		return nil, fail("BatchEntryIdsNotDistinct", "Two or more batch entries in the request have the same Id.")
-	}
-	if check != nil {
-		if f := check(in.Entries); f != nil {
-			return nil, f
-		}
-	}
-	successful, failed := []any{}, []any{}
-	for _, e := range in.Entries {
-		out, f := do(s.queues[in.QueueUrl], e)
-		if f != nil {
-			_, code, _ := strings.Cut(f.Type, "#")
-			failed = append(failed, map[string]any{"Id": e.Id, "Code": code, "Message": f.Message, "SenderFault": true})
-			continue
-		}
-		out["Id"] = e.Id
-		successful = append(successful, out)
-	}
-	return map[string]any{"Successful": successful, "Failed": failed}, nil
-}
-
-func sum(text string) string {
-	digest := md5.Sum([]byte(text))
-	return hex.EncodeToString(digest[:])
-}
-
-// checkSend checks the limits of a request with messages.
-func (q *queue) checkSend(entries []entry) *failure {
-	size := 0
-	for _, e := range entries {
-		size += len(e.MessageBody)
-		for name, a := range e.MessageAttributes {
-			size += len(name) + len(a.DataType) + len(a.StringValue) + len(a.BinaryValue)
-		}
-	}
-	if size > MaxSize {
-		return fail("BatchRequestTooLong", "Batch requests cannot be longer than %d bytes. You have sent %d bytes.", MaxSize, size)
-	}
-	return nil
-}
-
 // send stores a message, unless it was sent before.
-func (s *Server) send(q *queue, e entry) (map[string]any, *failure) {
+func (s *Server) send(q *queue, e request) (any, *failure) {
+	limit, _ := strconv.Atoi(q.attributes["MaximumMessageSize"])
+	size := len(e.MessageBody)
+	for name, a := range e.MessageAttributes {
+		size += len(name) + len(a.DataType) + len(a.StringValue) + len(a.BinaryValue)
+	}
 	switch {
+	case size > limit:
+		return nil, fail("InvalidParameterValue", "One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", limit)
 	case e.MessageBody == "":
 		return nil, fail("MissingParameter", "The request must contain the parameter MessageBody.")
 	case strings.ContainsFunc(e.MessageBody, notXML):
@@ -283,7 +217,12 @@ func (s *Server) send(q *queue, e entry) (map[string]any, *failure) {
 		q.messages = append(q.messages, m)
 		s.wake()
 	}
-	return map[string]any{"MessageId": m.ID, "MD5OfMessageBody": sum(m.Body)}, nil
+	return map[string]string{"MessageId": m.ID, "MD5OfMessageBody": sum(m.Body)}, nil
+}
+
+func sum(text string) string {
+	digest := md5.Sum([]byte(text))
+	return hex.EncodeToString(digest[:])
 }
 
 // notXML reports whether SQS refuses a character.
@@ -339,7 +278,7 @@ func (s *Server) take(q *queue, in request) (out []any, soonest time.Duration) {
 		}
 	}
 	for _, m := range q.messages {
-		if m.hidden.After(now) || locked[m.Group] || len(out) == max(1, min(in.MaxNumberOfMessages, maxEntries)) {
+		if m.hidden.After(now) || locked[m.Group] || len(out) == max(1, min(in.MaxNumberOfMessages, maxReceived)) {
 			continue
 		}
 		s.numbers++
@@ -368,14 +307,14 @@ func (q *queue) find(receipt string) *message {
 }
 
 // remove deletes a message. A FIFO queue refuses an expired receipt.
-func (s *Server) remove(q *queue, e entry) (map[string]any, *failure) {
-	m := q.find(e.ReceiptHandle)
+func (s *Server) remove(q *queue, in request) *failure {
+	m := q.find(in.ReceiptHandle)
 	if q.fifo && (m == nil || m.hidden.Before(time.Now())) {
-		return nil, fail("InvalidParameterValue", "Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", e.ReceiptHandle)
+		return fail("InvalidParameterValue", "Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", in.ReceiptHandle)
 	}
 	q.messages = slices.DeleteFunc(q.messages, func(other *message) bool { return other == m })
 	s.wake()
-	return map[string]any{}, nil
+	return nil
 }
 
 // show changes when others see a message that is in flight.
