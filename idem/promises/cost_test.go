@@ -70,9 +70,8 @@ func TestTheDoctorsRemedyMakesPlansGoodAgain(t *testing.T) {
 // while the tables were empty are used when they are full. Whatever was in the
 // tables, and whatever Postgres knows of it: what deliveries and workers execute
 // goes along indexes.
-// It runs before the parallel tests: VACUUM removes only rows that no other transaction can see, and the plans depend on what
-// it has removed.
 func TestDeliveriesAndWorkersNeverReadATableThrough(t *testing.T) {
+	t.Parallel()
 	for name, sql := range map[string]struct{ planned, filled string }{
 		"planned when new":         {"", fillDone + ";" + fillPending},
 		"planned when all is done": {fillDone + ";" + vacuum + ";" + analyze, fillPending},

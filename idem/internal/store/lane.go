@@ -119,7 +119,9 @@ with due as materialized (
 )
 select event, due_at, head = event from heads order by due_at, event`
 	last = after
-	err = readCommitted(ctx, db, find, []any{source, nullTime(after.At), after.Event, n}, func(rows pgx.Rows) error {
+	b := &pgx.Batch{}
+	b.Queue(`select set_config('enable_seqscan', 'off', true)`) // see claimSettings
+	b.Queue(find, source, nullTime(after.At), after.Event, n).Query(func(rows pgx.Rows) error {
 		first := false
 		_, err := pgx.ForEachRow(rows, []any{&last.Event, &last.At, &first}, func() error {
 			if first {
@@ -129,6 +131,7 @@ select event, due_at, head = event from heads order by due_at, event`
 		})
 		return err
 	})
+	err = ReadCommitted(ctx, db, b)
 	return keys, last, err
 }
 
