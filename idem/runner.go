@@ -42,7 +42,7 @@ type runner struct {
 	signs     *claims.Signs
 	begun     bool
 
-	running sync.Map // the row keys of claimed events
+	running sync.Map // of the numbers of claims, by row key
 	unended sync.Map // of type unended, by row key
 
 	draining bool // the runner is Drain's: an event that could not be begun twice is left
@@ -134,7 +134,9 @@ func (r *runner) begin(ctx context.Context) error {
 }
 
 func (r *runner) signByPool(ctx context.Context) error {
-	return exec(ctx, r.inbox.pool, r.sign)
+	// A sign under way is answered before the runner ends: Postgres may execute one that was cut off after the
+	// worker's row was deleted.
+	return exec(context.WithoutCancel(ctx), r.inbox.pool, r.sign)
 }
 
 // stayAlive gives signs of life until the runner stops, on a connection of its own: all of the pool's may be

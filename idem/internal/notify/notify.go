@@ -96,7 +96,8 @@ func Listen(
 	}
 	wake() // for events that were stored before
 	for {
-		if err := answer(ctx, func(ctx context.Context) error { return sign(ctx, conn) }); err != nil {
+		// Postgres may execute a sign that was cut off later than all that comes after Listen.
+		if err := answer(context.WithoutCancel(ctx), func(ctx context.Context) error { return sign(ctx, conn) }); err != nil {
 			return err
 		}
 		if err := wait(ctx, conn, wake, every); err != nil {
