@@ -24,7 +24,9 @@ func (r *runner) work(c store.Claim) {
 	ctx, cancel := context.WithTimeout(r.attempts, r.inbox.Timeout)
 	defer cancel()
 	defer func() {
-		r.running.Delete(c.RowKey()) // if the claim could not be ended, the next search finds the event
+		// If the claim could not be ended, the next search finds the event. If it has ended, another worker may
+		// have claimed the event already.
+		r.running.CompareAndDelete(c.RowKey(), c.Number)
 		processSolo.Leave(1)
 		r.idle <- struct{}{}
 	}()

@@ -131,7 +131,7 @@ func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	found, err := claim(ctx, n) // if the answer to COMMIT was lost, found still has the claims: MarkStored rejects the uncommitted ones
 	r.returnWorkers(n, len(found.Claims))
 	for _, c := range found.Claims {
-		r.running.Store(c.RowKey(), nil)
+		r.running.Store(c.RowKey(), c.Number)
 		r.workers.Go(func() { r.work(c) })
 	}
 	return found, err

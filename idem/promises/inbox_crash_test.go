@@ -210,6 +210,47 @@ func TestEventThatKilledTwoProcessesRunsAloneInItsProcess(t *testing.T) {
 	m.wantEffects(9)
 }
 
+// An event may be claimed again before the worker of its last attempt has finished with it. The new claim is
+// known to its process all the same, also when the session that kept others from it has ended.
+func TestEventIsProcessedByOneWorkerHoweverLateAnEarlierOneFinishes(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.Workers = 2
+	release, running, goOn := make(chan bool), make(chan bool), make(chan bool)
+	hold := sync.OnceFunc(func() { <-release })
+	m.inbox.Observe = func(ctx context.Context, o idem.Observation) {
+		m.observe(ctx, o)
+		if o.Stage == idem.StageAttempt {
+			hold()
+		}
+	}
+	var attempts atomic.Int32
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		switch {
+		case n.ID == "other":
+		case attempts.Add(1) == 1:
+			return errors.New("no")
+		case attempts.Load() == 2:
+			_, _ = tx.Exec(ctx, `select pg_terminate_backend(pg_backend_pid())`)
+			running <- true
+			<-goOn
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("e1", "o1", 1))
+	m.start(m.inbox)
+	<-running
+	m.store(letter("other", "o2", 1)) // for the worker that is held: it finishes with e1 before
+	close(release)
+	m.wantWorked(idem.Retrying, idem.Done)
+	if n := attempts.Load(); n != 2 {
+		t.Errorf("the handler has begun %d times, and its second run has not ended", n)
+	}
+	goOn <- true
+	m.wantWorked(idem.Retrying, idem.Done)
+	m.wantEffects(2)
+}
+
 // Not in parallel, see above. Two Runs of a process look for events at the same time.
 // Were each given one that must run alone, both would wait for the other.
 func TestEventsThatKilledTwoProcessesRunOneAfterTheOther(t *testing.T) {
