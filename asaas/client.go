@@ -172,7 +172,7 @@ func (c *Client) GoString() string { return c.String() }
 // LogValue implements [slog.LogValuer]. It is String.
 func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// operation is a call of the API. The generated methods make most of them.
+// operation is a call of the API.
 type operation struct {
 	name   string // the Client's method
 	method string

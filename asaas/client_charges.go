@@ -3,6 +3,9 @@ package asaas
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
 )
 
 // PaymentFilter chooses charges by their days, as 2026-08-08 in Brasília, first and last; what is empty chooses all.
@@ -17,12 +20,11 @@ type PaymentFilter struct {
 //
 // See https://docs.asaas.com/reference/list-payments.
 func (c *Client) Payments(ctx context.Context, f PaymentFilter, offset int) (*PaymentPage, error) {
-	return c.listPayments(ctx, "Payments", listPaymentsQuery{
-		DateCreatedGe: string(f.CreatedFrom), DateCreatedLe: string(f.CreatedTo),
-		PaymentDateGe: string(f.PaidFrom), PaymentDateLe: string(f.PaidTo),
-		EstimatedCreditDateGe: string(f.CreditedFrom), EstimatedCreditDateLe: string(f.CreditedTo),
-		Offset: offset, Limit: pageSize,
-	})
+	return send[PaymentPage](ctx, c, operation{name: "Payments", method: http.MethodGet, path: "/payments", query: pageOf(offset, map[string]Date{
+		"dateCreated[ge]": f.CreatedFrom, "dateCreated[le]": f.CreatedTo,
+		"paymentDate[ge]": f.PaidFrom, "paymentDate[le]": f.PaidTo,
+		"estimatedCreditDate[ge]": f.CreditedFrom, "estimatedCreditDate[le]": f.CreditedTo,
+	})})
 }
 
 // Payment returns a charge as it is now. The error is an [*APIError] with the status 404 for one that Asaas does not show: it
@@ -30,7 +32,7 @@ func (c *Client) Payments(ctx context.Context, f PaymentFilter, offset int) (*Pa
 //
 // See https://docs.asaas.com/reference/retrieve-a-single-payment.
 func (c *Client) Payment(ctx context.Context, id string) (*Payment, error) {
-	return c.getPayment(ctx, "Payment", id)
+	return send[Payment](ctx, c, operation{name: "Payment", method: http.MethodGet, path: "/payments/{id}", id: id})
 }
 
 // Statement lists up to 100 movements of the account's money between two days, first and last, from the row offset on: fees and
@@ -38,7 +40,19 @@ func (c *Client) Payment(ctx context.Context, id string) (*Payment, error) {
 //
 // See https://docs.asaas.com/reference/retrieve-extract.
 func (c *Client) Statement(ctx context.Context, from, until Date, offset int) (*TransactionPage, error) {
-	return c.listTransactions(ctx, "Statement", string(from), string(until), offset, pageSize)
+	days := map[string]Date{"startDate": from, "finishDate": until}
+	return send[TransactionPage](ctx, c, operation{name: "Statement", method: http.MethodGet, path: "/financialTransactions", query: pageOf(offset, days)})
+}
+
+const pageSize = 100 // the most that Asaas gives
+
+// pageOf returns the query of a page of what days choose.
+func pageOf(offset int, days map[string]Date) url.Values {
+	query := url.Values{"offset": {strconv.Itoa(offset)}, "limit": {strconv.Itoa(pageSize)}}
+	for name, day := range days {
+		query.Set(name, string(day))
+	}
+	return query
 }
 
 // check returns an error for JSON that is not a page of charges.

@@ -13,8 +13,6 @@ import (
 	"github.com/paghooks/paghooks/idem/value"
 )
 
-const pageSize = 100 // the most that Asaas gives
-
 // Webhooks lists the account's webhooks. An error ends the list.
 //
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.
@@ -26,7 +24,7 @@ func (c *Client) list(ctx context.Context, name string) iter.Seq2[*Webhook, erro
 	return func(yield func(*Webhook, error) bool) {
 		seen := make(map[string]bool) // pages shift while webhooks come and go
 		for offset, more := 0, true; more; {
-			page, err := c.listWebhooks(ctx, name, offset, pageSize)
+			page, err := send[WebhookPage](ctx, c, operation{name: name, method: http.MethodGet, path: "/webhooks", query: pageOf(offset, nil)})
 			if err != nil {
 				yield(nil, err)
 				return
@@ -77,7 +75,7 @@ func (w *Webhook) check() error {
 //
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.
 func (c *Client) Webhook(ctx context.Context, id string) (*Webhook, error) {
-	return c.getWebhook(ctx, "Webhook", id)
+	return send[Webhook](ctx, c, operation{name: "Webhook", method: http.MethodGet, path: "/webhooks/{id}", id: id})
 }
 
 // CreateWebhook creates a webhook; an account may have 10. Asaas's defaults
@@ -96,7 +94,7 @@ func (c *Client) CreateWebhook(ctx context.Context, w WebhookCreate) (*Webhook, 
 	w.Interrupted = value.Of(w.Interrupted.Or(false))
 	w.APIVersion = value.Of(w.APIVersion.Or(3))
 	w.SendType = cmp.Or(w.SendType, WebhookSendTypeSequentially)
-	return c.createWebhook(ctx, name, w)
+	return send[Webhook](ctx, c, operation{name: name, method: http.MethodPost, path: "/webhooks", body: w})
 }
 
 var (
@@ -119,7 +117,7 @@ func (c *Client) update(ctx context.Context, name, id string, u WebhookUpdate) (
 	if isEmpty(u) {
 		return nil, c.refused(operation{name: name, id: id}, errNoChange)
 	}
-	return c.updateWebhook(ctx, name, id, u)
+	return send[Webhook](ctx, c, operation{name: name, method: http.MethodPut, path: "/webhooks/{id}", id: id, body: u})
 }
 
 // DeleteWebhook removes a webhook for good: its id never comes back, and nothing
@@ -127,7 +125,7 @@ func (c *Client) update(ctx context.Context, name, id string, u WebhookUpdate) (
 //
 // See https://docs.asaas.com/reference/remove-webhook.
 func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
-	_, err := c.deleteWebhook(ctx, "DeleteWebhook", id)
+	_, err := send[WebhookDeleted](ctx, c, operation{name: "DeleteWebhook", method: http.MethodDelete, path: "/webhooks/{id}", id: id})
 	return err
 }
 
@@ -151,16 +149,16 @@ func isEmpty(u WebhookUpdate) bool { return reflect.ValueOf(u).IsZero() }
 //
 // See https://docs.asaas.com/reference/remove-webhook-backoff.
 func (c *Client) RemoveBackoff(ctx context.Context, id string) error {
-	const name = "RemoveBackoff"
+	remove := operation{name: "RemoveBackoff", method: http.MethodPost, path: "/webhooks/{id}/removeBackoff", id: id, body: struct{}{}}
 	if c.removals == nil { // not made by NewClient, which the call says
-		return c.removeWebhookBackoff(ctx, name, id)
+		return c.call(ctx, remove, nil)
 	}
 	if wait := c.removals.begin(id, c.MinRemoveBackoff); wait > 0 {
-		e := c.failed(operation{name: name, id: id}, CallNotDelivered, "nothing was sent: it was done a short while ago, and may be done again in "+wholeSeconds(wait), nil)
+		e := c.failed(remove, CallNotDelivered, "nothing was sent: it was done a short while ago, and may be done again in "+wholeSeconds(wait), nil)
 		e.RetryAfter, e.err = wait, ErrTooSoon
 		return e
 	}
-	err := c.removeWebhookBackoff(ctx, name, id)
+	err := c.call(ctx, remove, nil)
 	if e, ok := errors.AsType[*APIError](err); ok && e.Outcome == CallNotDelivered && e.Status == 0 {
 		c.removals.forget(id)
 	}

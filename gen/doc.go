@@ -36,8 +36,8 @@
 // A struct with a personal field, however deep, is printed and logged as JSON without it: see
 // provider.Personal.
 //
-// paths are operations of the provider's API, if Client is among the reserved names. client_calls.gen.go has a
-// method of Client for each, named after its operationId, and client_types.gen.go the types that no event has.
+// paths are operations of the provider's API, if Client is among the reserved names: client_types.gen.go has their
+// types that no event has.
 //
 // # From a document to Go
 //

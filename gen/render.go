@@ -46,7 +46,7 @@ func render(specPath, dir string, overlays ...string) ([]file, *spec.Spec, error
 	p := provider{s}
 	code := map[string]func() (string, error){"types.gen.go": p.typesCode, eventsName: p.eventsCode}
 	if len(s.Operations()) > 0 {
-		code["client_types.gen.go"], code["client_calls.gen.go"] = p.clientTypesCode, p.callsCode
+		code["client_types.gen.go"] = p.clientTypesCode
 	}
 	if s.HasProvider {
 		if s.Provider.Name == "" {

@@ -165,7 +165,6 @@ func (s *Spec) Clock() string {
 type Operation struct {
 	*openapi3.Operation
 
-	Query  []*openapi3.Parameter
 	Method string // PUT
 	Path   string // /webhooks/{id}; PAYMENT_RECEIVED for a webhook
 }
@@ -178,19 +177,6 @@ func (s *Spec) Posts() []Operation {
 
 // Operations lists the operations under paths, in the order of the spec.
 func (s *Spec) Operations() []Operation { return operations(s.Doc.Paths.Map()) }
-
-// HasID reports whether the path has the id of the operation's object.
-func (o Operation) HasID() bool { return strings.Contains(o.Path, "{id}") }
-
-// Answer returns the schema of the JSON that answers a success; nil if there is none.
-func (o Operation) Answer() *openapi3.SchemaRef {
-	for status, answer := range o.Responses.Map() {
-		if strings.HasPrefix(status, "2") && answer.Value != nil {
-			return jsonOf(answer.Value.Content)
-		}
-	}
-	return nil
-}
 
 // Schemas returns the schemas of the JSON in an operation's request and responses.
 func (o Operation) Schemas() []*openapi3.SchemaRef {
@@ -210,40 +196,11 @@ func BodySchema(o *openapi3.Operation) *openapi3.SchemaRef {
 	return jsonOf(o.RequestBody.Value.Content)
 }
 
-// QueryType returns the Go type of a parameter in a query.
-func QueryType(p *openapi3.Parameter) string {
-	if p.Schema == nil {
-		return ""
-	}
-	return map[string]string{"integer": "int", "string": "string"}[TypeOf(p.Schema.Value)]
-}
-
-// ParameterName returns the Go name of a parameter in a query: dueDateGe for dueDate[ge].
-func ParameterName(p *openapi3.Parameter) string {
-	if name, bound, ok := strings.Cut(strings.TrimSuffix(p.Name, "]"), "["); ok && bound != "" {
-		return name + GoName(bound)
-	}
-	return p.Name
-}
-
-// TakesEmptyObject reports whether an operation takes an object without properties,
-// which needs no name in Go.
-func TakesEmptyObject(o *openapi3.Operation) bool {
-	body := BodySchema(o)
-	return body != nil && body.Ref == "" && TypeOf(body.Value) == "object" && len(body.Value.Properties) == 0
-}
-
 func operations(items map[string]*openapi3.PathItem) (out []Operation) {
 	for _, path := range InOrder(items, ItemOrigin) {
 		byMethod := items[path].Operations()
 		for _, method := range InOrder(byMethod, operationOrigin) {
-			o := Operation{Operation: byMethod[method], Method: method, Path: path}
-			for _, p := range slices.Concat(items[path].Parameters, o.Parameters) {
-				if p.Value.In == openapi3.ParameterInQuery {
-					o.Query = append(o.Query, p.Value)
-				}
-			}
-			out = append(out, o)
+			out = append(out, Operation{byMethod[method], method, path})
 		}
 	}
 	return out
