@@ -16,14 +16,13 @@ import (
 	"github.com/paghooks/paghooks/gen/upstream"
 )
 
-const usage = `usage: go run github.com/paghooks/paghooks/gen -spec SPEC [-overlay FILE]... [-strict] -package DIR
+const usage = `usage: go run github.com/paghooks/paghooks/gen -spec SPEC [-overlay FILE]... -package DIR
        go run github.com/paghooks/paghooks/gen drift [-spec SPEC] [-overlay FILE]... FILE...
        go run github.com/paghooks/paghooks/gen upstream [-spec SPEC] DOCUMENT DIR
 
 	-spec     makes the package in the directory DIR, and DIR/DIRtest for its
 	          tests, of the OpenAPI document SPEC; OpenAPI overlays change SPEC
 	          before that, in their order
-	-strict   gives advice about descriptions, summaries and links as well
 	drift     prints what is in saved bodies, one in a FILE or one per line,
 	          and is not in SPEC, spec/asaas.yaml by default; the exit status
 	          is 1 if there is anything
@@ -59,13 +58,12 @@ func run(args []string, out io.Writer) error {
 func makePackage(args []string) error {
 	flags := newFlags()
 	dir := flags.String("package", "", "")
-	strict := flags.Bool("strict", false, "")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || flags.spec == "" || *dir == "" {
 		return errors.New(usage)
 	}
 	files, s, err := render(flags.spec, *dir, flags.overlays...)
 	if s != nil {
-		for _, w := range s.Warnings(*strict) {
+		for _, w := range s.Warnings() {
 			fmt.Fprintln(os.Stderr, "gen: warning:", w)
 		}
 	}

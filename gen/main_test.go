@@ -42,11 +42,15 @@ func TestARefusedSpecWritesNothing(t *testing.T) {
 }
 
 func TestGenerateWritesAllFiles(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "minimal")
+	module := t.TempDir()
+	if err := write(file{filepath.Join(module, "go.mod"), []byte("module example.com/shop\n")}); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(module, "minimal")
 	if err := run([]string{"-spec", "testdata/good/minimal/spec.yaml", "-package", dir}, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"types.gen.go", "events.gen.go", "minimaltest/fixtures.gen.json"} {
+	for _, name := range []string{"types.gen.go", "events.gen.go", "provider.gen.go", "minimaltest/fixtures.gen.json"} {
 		got, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)

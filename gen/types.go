@@ -84,7 +84,7 @@ func (p provider) selected(wanted func(*openapi3.Schema) bool) openapi3.Schemas 
 			if p.MayLack(ref.Value, name) {
 				field.Extensions[mayLackName] = true
 			}
-			if _, hides := p.hides(property); hides {
+			if _, hides := p.hides(property, make(map[string]bool)); hides {
 				field.Extensions[redactName] = true
 			}
 			schema.Properties[name] = field
@@ -180,23 +180,25 @@ func enumValues(s *openapi3.Schema) []enumValue {
 
 // typeMapping returns the spec's formats in oapi-codegen's form.
 func (p provider) typeMapping() *codegen.TypeMapping {
+	theirs := codegen.DefaultTypeMapping
 	return &codegen.TypeMapping{
-		Boolean: p.formatsOf("boolean"),
-		Integer: p.formatsOf("integer"),
-		Number:  p.formatsOf("number"),
-		String:  p.formatsOf("string"),
+		Boolean: p.formatsOf("boolean", theirs.Boolean),
+		Integer: p.formatsOf("integer", theirs.Integer),
+		Number:  p.formatsOf("number", theirs.Number),
+		String:  p.formatsOf("string", theirs.String),
 	}
 }
 
-// formatsOf returns the formats of a type, with every format that the spec uses: oapi-codegen's own
-// formats have types that a provider does not need.
-func (p provider) formatsOf(kind string) codegen.FormatMapping {
+// formatsOf returns the formats of a type. oapi-codegen's own have no other Go types.
+func (p provider) formatsOf(kind string, theirs codegen.FormatMapping) codegen.FormatMapping {
 	m := codegen.FormatMapping{Formats: make(map[string]codegen.SimpleTypeSpec)}
 	m.Default.Type = p.Formats[spec.Scalar{Kind: kind}].Go
-	for _, s := range p.Spec.Scalars() {
-		if s.Kind == kind && s.Format != "" {
-			f, _ := p.FormatOf(&openapi3.Schema{Type: &openapi3.Types{kind}, Format: s.Format})
-			m.Formats[s.Format] = codegen.SimpleTypeSpec{Type: f.Go}
+	for format := range theirs.Formats {
+		m.Formats[format] = m.Default
+	}
+	for scalar, f := range p.Formats {
+		if scalar.Kind == kind {
+			m.Formats[scalar.Format] = codegen.SimpleTypeSpec{Type: f.Go}
 		}
 	}
 	return m
@@ -235,7 +237,7 @@ func (p provider) personalTable() string {
 		var members []string
 		of := p.Schemas()[name].Value
 		for _, property := range spec.InOrder(of.Properties, spec.SchemaOrigin) {
-			if of, hides := p.hides(of.Properties[property]); hides {
+			if of, hides := p.hides(of.Properties[property], make(map[string]bool)); hides {
 				members = append(members, fmt.Sprintf("%q: %q", property, of))
 			}
 		}
@@ -249,35 +251,25 @@ func (p provider) personalTable() string {
 	return "\n// personal is what is not printed.\nvar personal = provider.Personal{\n" + b.String() + "}\n"
 }
 
-// hides reports whether a property is not printed, or has such a property in it: then in the component of
-// the given name.
-func (p provider) hides(ref *openapi3.SchemaRef) (in string, ok bool) {
+// hides reports whether a property is not printed, or has, however deep, such a property in it: then in the
+// component of the given name.
+func (p provider) hides(ref *openapi3.SchemaRef, seen map[string]bool) (in string, ok bool) {
 	plain, _ := spec.WithoutNull(ref)
 	for plain.Value.Items != nil {
 		plain, _ = spec.WithoutNull(plain.Value.Items)
 	}
-	if spec.IsPersonal(ref) || spec.IsFree(plain.Value) {
+	name, of := spec.SchemaName(plain.Ref), p.Resolved(plain)
+	switch {
+	case spec.IsPersonal(ref) || spec.IsFree(of):
 		return "", true
-	}
-	name := spec.SchemaName(plain.Ref)
-	return name, plain.Ref != "" && p.redacts(name, make(map[string]bool))
-}
-
-// redacts reports whether a component has, however deep, a field that is not printed.
-func (p provider) redacts(name string, seen map[string]bool) bool {
-	component := p.Schemas()[name]
-	if component == nil || seen[name] || spec.IsHandWritten(component.Value) {
-		return component != nil && spec.IsFree(component.Value)
+	case plain.Ref == "" || seen[name] || spec.IsHandWritten(of):
+		return "", false
 	}
 	seen[name] = true
-	for _, property := range component.Value.Properties {
-		plain, _ := spec.WithoutNull(property)
-		for plain.Value.Items != nil {
-			plain, _ = spec.WithoutNull(plain.Value.Items)
-		}
-		if spec.IsPersonal(property) || spec.IsFree(plain.Value) || plain.Ref != "" && p.redacts(spec.SchemaName(plain.Ref), seen) {
-			return true
+	for _, property := range of.Properties {
+		if _, ok := p.hides(property, seen); ok {
+			return name, true
 		}
 	}
-	return false
+	return "", false
 }

@@ -132,8 +132,7 @@ func (f *finder) shape(schema *openapi3.Schema) *shape.Shape {
 	case s.Kind == "object":
 		s.Fields = f.fields(schema)
 	case s.Kind == "array":
-		items, _ := spec.WithoutNull(schema.Items)
-		s.Elem = f.shape(f.resolved(items))
+		s.Elem = f.shape(f.Resolved(schema.Items))
 	case s.Kind == "boolean":
 		s.Kind = "bool"
 	case s.Kind == "integer":
@@ -153,19 +152,11 @@ func (f *finder) fields(schema *openapi3.Schema) map[string]shape.Field {
 	}
 	for _, owner := range owners {
 		for name, property := range owner.Properties {
-			plain, nullable := spec.WithoutNull(property)
-			out[name] = shape.Field{Shape: f.shape(f.resolved(plain)), Required: slices.Contains(owner.Required, name) && !nullable}
+			_, nullable := spec.WithoutNull(property)
+			out[name] = shape.Field{Shape: f.shape(f.Resolved(property)), Required: slices.Contains(owner.Required, name) && !nullable}
 		}
 	}
 	return out
-}
-
-// resolved returns the component that a reference leads to, of which ref.Value may be a copy.
-func (f *finder) resolved(ref *openapi3.SchemaRef) *openapi3.Schema {
-	if component := f.Schemas()[spec.SchemaName(ref.Ref)]; ref.Ref != "" && component != nil {
-		return component.Value
-	}
-	return ref.Value
 }
 
 // isWhole reports whether a number has no fraction, however it is spelled.

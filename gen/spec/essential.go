@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -108,9 +107,7 @@ func (s *Spec) follow(event *openapi3.Schema, path string) (place, error) {
 		}
 		var nullable bool
 		p.plain, nullable = WithoutNull(property)
-		if p.plain.Ref != "" {
-			p.plain = &openapi3.SchemaRef{Ref: p.plain.Ref, Value: s.Schemas()[SchemaName(p.plain.Ref)].Value} // not a copy
-		}
+		p.plain = &openapi3.SchemaRef{Ref: p.plain.Ref, Value: s.Resolved(p.plain)}
 		p.always = p.always && required && !nullable
 		p.optional = !required || nullable || s.MayLack(p.owner, name)
 		p.value = append(p.value, "."+FieldName(property))
@@ -141,7 +138,7 @@ func (s *Spec) isNeverLacked(owner *openapi3.Schema, name string) bool {
 				needs = append(needs, strings.Split(paths[0], "."))
 			}
 		}
-		if !IsEvent(ref.Value) && needs == nil || !s.holds(ref, owner, make(map[*openapi3.Schema]bool)) {
+		if !IsEvent(ref.Value) && needs == nil || !s.holds(ref, owner) {
 			continue
 		}
 		if held = true; s.lacks(ref.Value, needs, owner, name) {
@@ -160,7 +157,7 @@ func (s *Spec) lacks(from *openapi3.Schema, needs [][]string, owner *openapi3.Sc
 		return true
 	}
 	for property, ref := range from.Properties {
-		if !s.holds(ref, owner, make(map[*openapi3.Schema]bool)) {
+		if !s.holds(ref, owner) {
 			continue
 		}
 		plain, _ := WithoutNull(ref)
@@ -170,7 +167,7 @@ func (s *Spec) lacks(from *openapi3.Schema, needs [][]string, owner *openapi3.Sc
 				rest = append(rest, path[1:])
 			}
 		}
-		if rest == nil || s.lacks(s.Schemas()[SchemaName(plain.Ref)].Value, rest, owner, name) {
+		if rest == nil || s.lacks(s.Resolved(plain), rest, owner, name) {
 			return true // paths do not lead through arrays
 		}
 	}
@@ -178,22 +175,10 @@ func (s *Spec) lacks(from *openapi3.Schema, needs [][]string, owner *openapi3.Sc
 }
 
 // holds reports whether a value has a schema in it, at any depth.
-func (s *Spec) holds(ref *openapi3.SchemaRef, wanted *openapi3.Schema, seen map[*openapi3.Schema]bool) bool {
-	plain, _ := WithoutNull(ref)
-	of := plain.Value
-	if component := s.Schemas()[SchemaName(plain.Ref)]; component != nil {
-		of = component.Value // not a copy
-	}
-	if of == nil || seen[of] || IsHandWritten(of) {
-		return false
-	}
-	seen[of] = true
-	if of == wanted || of.Items != nil && s.holds(of.Items, wanted, seen) {
-		return true
-	}
-	return slices.ContainsFunc(slices.Concat(of.AllOf, slices.Collect(maps.Values(of.Properties))), func(r *openapi3.SchemaRef) bool {
-		return s.holds(r, wanted, seen)
-	})
+func (s *Spec) holds(ref *openapi3.SchemaRef, wanted *openapi3.Schema) bool {
+	within := make(map[*openapi3.Schema]bool)
+	s.reach(ref, within)
+	return within[wanted]
 }
 
 // checkEssentials checks x-essential. A field that has one place must be required and not null, and

@@ -257,12 +257,7 @@ func (s *Spec) markCircles() {
 		of := s.Schemas()[name].Value
 		for _, property := range InOrder(of.Properties, SchemaOrigin) {
 			ref := of.Properties[property]
-			plain, _ := WithoutNull(ref)
-			component := s.Schemas()[SchemaName(plain.Ref)]
-			if component == nil || IsHandWritten(component.Value) || ref.Extensions[PointerName] != nil {
-				continue
-			}
-			if s.leadsBack(component.Value, of, make(map[*openapi3.Schema]bool)) {
+			if s.leadsBack(s.Resolved(ref), of, make(map[*openapi3.Schema]bool)) {
 				ref.Extensions = With(ref.Extensions, PointerName, true)
 			}
 		}
@@ -272,21 +267,13 @@ func (s *Spec) markCircles() {
 // leadsBack reports whether a schema is another, or holds it outside of arrays and
 // of pointers.
 func (s *Spec) leadsBack(from, to *openapi3.Schema, seen map[*openapi3.Schema]bool) bool {
-	if from == to {
-		return true
+	if seen[from] || IsHandWritten(from) {
+		return false
 	}
 	seen[from] = true
-	for _, p := range from.Properties {
-		plain, _ := WithoutNull(p)
-		next := s.Schemas()[SchemaName(plain.Ref)]
-		if next == nil || IsHandWritten(next.Value) || seen[next.Value] || p.Extensions[PointerName] != nil {
-			continue
-		}
-		if s.leadsBack(next.Value, to, seen) {
-			return true
-		}
-	}
-	return false
+	return from == to || slices.ContainsFunc(slices.Collect(maps.Values(from.Properties)), func(p *openapi3.SchemaRef) bool {
+		return !IsPointer(p) && s.leadsBack(s.Resolved(p), to, seen)
+	})
 }
 
 // IsPointer reports whether a property leads back to the object that it is in.

@@ -189,7 +189,6 @@ func propertiesAt(address string) []string {
 
 // readExtensions reads the document's own extensions, which were checked.
 func (s *Spec) readExtensions() error {
-	_, s.HasProvider = s.Doc.Extensions[providerName]
 	for name, into := range map[string]any{providerName: &s.Provider, "x-upstream": &s.Upstream} {
 		text, err := json.Marshal(s.Doc.Extensions[name])
 		if err == nil {

@@ -44,30 +44,6 @@ func (s *Spec) FormatOf(schema *openapi3.Schema) (f Format, ok bool) {
 	return f, ok
 }
 
-// Scalars are the types and formats that the document uses.
-func (s *Spec) Scalars() []Scalar {
-	used := make(map[Scalar]bool)
-	var use func(ref *openapi3.SchemaRef)
-	use = func(ref *openapi3.SchemaRef) {
-		if ref == nil || ref.Ref != "" || ref.Value == nil {
-			return
-		}
-		used[ScalarOf(ref.Value)] = true
-		use(ref.Value.Items)
-	}
-	for _, ref := range s.Schemas() {
-		for _, p := range ref.Value.Properties {
-			use(p)
-		}
-	}
-	var out []Scalar
-	for scalar := range used {
-		out = append(out, scalar)
-	}
-	slices.SortFunc(out, func(a, b Scalar) int { return strings.Compare(a.String(), b.String()) })
-	return out
-}
-
 const formatsName = "x-go-formats" // the document's: scalars whose Go types are in the provider's package
 
 // formats are the formats that every spec has. There is no float: a float loses cents.

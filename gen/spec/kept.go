@@ -195,15 +195,8 @@ func (k *keeper) walk(place []string, results []*openapi3.SchemaRef, events []st
 
 // resolved returns a schema without null, and of a component the component.
 func (k *keeper) resolved(r *openapi3.SchemaRef) *openapi3.SchemaRef {
-	plain, null := WithoutNull(r)
-	out := openapi3.SchemaRef{Ref: plain.Ref, Value: plain.Value, Extensions: r.Extensions}
-	if null {
-		out.Extensions = merged(r.Extensions, plain.Extensions)
-	}
-	if component := k.Schemas()[SchemaName(plain.Ref)]; plain.Ref != "" && component != nil {
-		out.Value = component.Value
-	}
-	return &out
+	plain, _ := WithoutNull(r)
+	return &openapi3.SchemaRef{Ref: plain.Ref, Value: k.Resolved(plain), Extensions: merged(r.Extensions, plain.Extensions)}
 }
 
 func propertiesOf(s *Spec, results []*openapi3.SchemaRef, name string) (found []*openapi3.SchemaRef) {

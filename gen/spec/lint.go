@@ -28,15 +28,10 @@ func (s *Spec) Lint() error {
 	return l.err()
 }
 
-// Warnings returns the faults that [Spec.Lint] found and does not refuse; if strict, advice about texts as well.
-func (s *Spec) Warnings(strict bool) []string {
-	all := s.warnings
-	if strict {
-		all = slices.Concat(all, s.advice)
-	}
-	slices.SortFunc(all, inFile)
-	var out []string
-	for _, w := range slices.Compact(all) {
+// Warnings returns the faults that [Spec.Lint] found and does not refuse.
+func (s *Spec) Warnings() (out []string) {
+	slices.SortFunc(s.warnings, inFile)
+	for _, w := range slices.Compact(s.warnings) {
 		out = append(out, w.Error())
 	}
 	return out
@@ -61,11 +56,6 @@ func (l *linter) report(at *openapi3.Origin, path, format string, args ...any) {
 // warn reports something that the program will miss.
 func (l *linter) warn(at *openapi3.Origin, path, format string, args ...any) {
 	l.warnings = append(l.warnings, l.problem(at, path, format, args...))
-}
-
-// advise reports something that the readers of the code will miss.
-func (l *linter) advise(at *openapi3.Origin, path, format string, args ...any) {
-	l.advice = append(l.advice, l.problem(at, path, format, args...))
 }
 
 func (s *Spec) problem(at *openapi3.Origin, path, format string, args ...any) problem {
@@ -109,7 +99,7 @@ func inFile(a, b problem) int {
 func list(values []any) string { return strings.Trim(fmt.Sprint(values), "[]") }
 
 func (l *linter) checkDocument() {
-	if l.HasProvider && len(l.Provider.Verify) == 0 {
+	if len(l.Provider.Verify) == 0 {
 		l.report(nil, "x-provider.verify", "there is nothing that says how a delivery is verified; write [{scheme: token, header: X-Token}], for example, or [{scheme: none}]")
 	}
 	if len(l.Doc.Webhooks) == 0 {
@@ -122,18 +112,8 @@ func (l *linter) checkDocument() {
 	}
 }
 
-// checkSentence checks a text that becomes a comment.
-func (l *linter) checkSentence(at *openapi3.Origin, path, text string) {
-	if first, _, _ := strings.Cut(text, " "); !slices.Contains([]string{"A", "An", "The"}, first) || !strings.HasSuffix(strings.TrimSpace(text), ".") {
-		l.advise(at, path, "it becomes the middle of a sentence; write one that starts with A, An or The, and ends with a full stop")
-	}
-}
-
 // checkProvider checks the paths and the signed text in x-provider.
 func (l *linter) checkProvider() {
-	if !l.HasProvider {
-		return
-	}
 	event := l.Provider.Event
 	for _, path := range event.ID {
 		l.checkEventPlace("id", path, l.notAName)

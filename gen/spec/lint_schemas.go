@@ -15,7 +15,6 @@ func (l *linter) checkSchemas() {
 	for _, name := range InOrder(l.Schemas(), SchemaOrigin) {
 		ref := l.Schemas()[name]
 		at, s, path := SchemaOrigin(ref), ref.Value, "components.schemas."+name
-		l.checkSentence(at, path+".description", s.Description)
 		switch {
 		case IsHandWritten(s):
 		case len(s.Enum) > 0:
@@ -41,9 +40,6 @@ func (l *linter) checkEnum(at *openapi3.Origin, path string, s *openapi3.Schema)
 }
 
 func (l *linter) checkObject(at *openapi3.Origin, path string, s *openapi3.Schema) {
-	if s.AdditionalProperties.Schema != nil || s.AdditionalProperties.Has != nil && *s.AdditionalProperties.Has {
-		l.advise(at, path+".additionalProperties", "unknown fields are ignored, whatever it says; remove it, or make the object one without properties, whose JSON is kept")
-	}
 	for _, name := range s.Required {
 		if s.Properties[name] == nil && (!IsEvent(s) || l.Envelope().Properties[name] == nil) {
 			l.warn(at, path+".required", "there is no property %q; correct it, or add it", name)
@@ -83,17 +79,14 @@ func IsValue(s *openapi3.Schema, v any) bool {
 // checkFormat reports a type and a format once, where they first stand.
 func (l *linter) checkFormat(at *openapi3.Origin, path string, s *openapi3.Schema) {
 	kind := ScalarOf(s)
-	f, ok := l.FormatOf(s)
+	_, ok := l.FormatOf(s)
 	if _, exact := l.Formats[kind]; exact || l.formats[kind] {
 		return
 	}
 	l.formats[kind] = kind.Format != ""
 	if meant, typo := l.meant(kind); typo {
 		l.report(at, path, "%s has no Go type, and is nearly %s; write that, or name it in %s if it is another", kind, meant, formatsName)
-	} else if ok {
-		l.advise(at, path, "%s has no Go type of its own, and becomes a %s everywhere; use one of %s, or name one in %s",
-			kind, f.Go, strings.Join(l.scalars(), ", "), formatsName)
-	} else {
+	} else if !ok {
 		l.report(at, path, "%s has no Go type; use one of %s, or name one in %s", kind, strings.Join(l.scalars(), ", "), formatsName)
 	}
 }

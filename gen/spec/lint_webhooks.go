@@ -28,7 +28,6 @@ func (l *linter) checkWebhooks() {
 }
 
 func (l *linter) checkPost(path string, post *openapi3.Operation) {
-	l.checkSentence(post.Origin, path+".summary", post.Summary)
 	switch body := BodySchema(post); {
 	case body == nil:
 		l.report(post.Origin, path+".requestBody", "there is no schema of JSON; refer to a request body that has one")

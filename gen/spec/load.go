@@ -28,10 +28,9 @@ type Spec struct {
 	Sum  string // sha256 of the document with its overlays
 	Doc  *openapi3.T
 
-	Formats     map[Scalar]Format // the Go types of scalars
-	Provider    Provider          // x-provider
-	Upstream    Upstream          // x-upstream
-	HasProvider bool              // there is an x-provider: the whole package is generated, but for its reserved names
+	Formats  map[Scalar]Format // the Go types of scalars
+	Provider Provider          // x-provider
+	Upstream Upstream          // x-upstream
 
 	text      *text                         // the document as it was written, as far as it is needed
 	events    map[string][]string           // by the webhook of the document: the types of its events
@@ -40,8 +39,8 @@ type Spec struct {
 	invalid   error                         // kin-openapi's error for the document
 	early     []problem                     // mistakes that show before the linter runs
 
-	typeIsNowhere    bool // no body has the property that x-provider names as the event's type
-	warnings, advice []problem
+	typeIsNowhere bool // no body has the property that x-provider names as the event's type
+	warnings      []problem
 }
 
 // Load reads a document, and applies overlays to it.

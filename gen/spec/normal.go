@@ -32,11 +32,6 @@ func (s *Spec) normalize() {
 	for _, o := range append(operations(s.questions), s.Operations()...) {
 		n.operation(o)
 	}
-	if !s.HasProvider {
-		for _, name := range InOrder(n.from, SchemaOrigin) {
-			n.component(name)
-		}
-	}
 	for _, name := range []string{EnvelopeName, EventTypeName} {
 		if n.ownEnvelope() && n.from[name] != nil {
 			n.component(name)
@@ -45,7 +40,7 @@ func (s *Spec) normalize() {
 	s.addEnvelope()
 	used := s.Reachable(append(s.Posts(), s.Operations()...))
 	for name, ref := range s.Schemas() { // such as the names of an event that its body lists
-		if s.HasProvider && name != EnvelopeName && name != EventTypeName && !used[ref.Value] {
+		if name != EnvelopeName && name != EventTypeName && !used[ref.Value] {
 			delete(s.Schemas(), name)
 		}
 	}

@@ -65,6 +65,16 @@ func WithoutNull(r *openapi3.SchemaRef) (plain *openapi3.SchemaRef, nullable boo
 	return r, slices.Contains(r.Value.Type.Slice(), "null")
 }
 
+// Resolved returns the schema of a value that is not null. Of a reference it is the component itself: ref.Value may
+// be a copy.
+func (s *Spec) Resolved(ref *openapi3.SchemaRef) *openapi3.Schema {
+	plain, _ := WithoutNull(ref)
+	if component := s.Schemas()[SchemaName(plain.Ref)]; plain.Ref != "" && component != nil {
+		return component.Value
+	}
+	return plain.Value
+}
+
 // UnionOf is the schemas of which a value fits one.
 func UnionOf(s *openapi3.Schema) openapi3.SchemaRefs {
 	return slices.Concat(s.OneOf, s.AnyOf)

@@ -156,7 +156,7 @@ func TestOrdinarySpecsAreTakenWithAdvice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden.Compare(t, strings.TrimSuffix(path, ".yaml")+".txt", strings.Join(s.Warnings(true), "\n")+"\n")
+			golden.Compare(t, strings.TrimSuffix(path, ".yaml")+".txt", strings.Join(s.Warnings(), "\n")+"\n")
 		})
 	}
 }

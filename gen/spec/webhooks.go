@@ -217,29 +217,29 @@ func jsonOf(content openapi3.Content) *openapi3.SchemaRef {
 
 func isJSON(media string) bool { return strings.Contains(media, "json") || media == "*/*" }
 
-// Reachable returns the components that operations refer to, directly or through other components.
+// Reachable returns the schemas that operations refer to, directly or through others.
 func (s *Spec) Reachable(from []Operation) map[*openapi3.Schema]bool {
 	out := make(map[*openapi3.Schema]bool)
-	var walk func(ref *openapi3.SchemaRef)
-	walk = func(ref *openapi3.SchemaRef) {
-		schema := ref.Value
-		if component := s.Schemas()[SchemaName(ref.Ref)]; ref.Ref != "" && component != nil {
-			schema = component.Value // ref.Value may be a copy
-		}
-		if schema == nil || out[schema] {
-			return
-		}
-		out[schema] = true
-		for _, inner := range inside(schema) {
-			walk(inner)
-		}
-	}
 	for _, o := range from {
 		for _, ref := range o.Schemas() {
-			walk(ref)
+			s.reach(ref, out)
 		}
 	}
 	return out
+}
+
+// reach adds the schemas that a value has in it, at any depth.
+func (s *Spec) reach(ref *openapi3.SchemaRef, out map[*openapi3.Schema]bool) {
+	of := s.Resolved(ref)
+	if of == nil || out[of] {
+		return
+	}
+	if out[of] = true; IsHandWritten(of) {
+		return
+	}
+	for _, inner := range inside(of) {
+		s.reach(inner, out)
+	}
 }
 
 // setAside moves the webhooks that are no events from the document to s.questions. Only the types of
