@@ -22,12 +22,11 @@
 //
 //	events          in conflict, with and without a scope, waiting for an event that is not there
 //	connection      a statement_timeout that is too short, a pooler, how soon Postgres notices a dead client, clocks that differ, too few connections
-//	server          version, a replica that takes no writes, fsync, synchronous_commit, wal_level, lag of replicas, and
+//	server          version, a replica that takes no writes, fsync, lag of replicas, and
 //	                whether the pool notices a canceled wait for one: of the pool that it is given, which is not the
 //	                application's where the command idem runs it
 //	tables          several sets along the search_path, migrations, columns and indexes that are gone or changed, the view,
 //	                the rows that keep plans good, the rights of the role, row level security, triggers that refuse events, autovacuum
-//	features        the features of Postgres that the modes need, and its relatives may lack: tried and rolled back
 //	old snapshots   transactions, prepared transactions and replication slots that keep dead rows
 //	settings        a Retention that is shorter than the time in which a provider may deliver again
 //

@@ -81,17 +81,6 @@ type limits struct {
 	blocking    time.Duration // age of a transaction that others wait for
 	check       time.Duration // that one may take
 	answer      time.Duration // that the database may take for the shortest one
-	features    []feature     // the statements that are tried
-}
-
-// feature is something of Postgres that its relatives may lack. It is tried on the
-// tables in a transaction that is rolled back.
-type feature struct {
-	name     string
-	try      string
-	severity Severity
-	without  string // the parts that do not work
-	remedy   string
 }
 
 var defaults = limits{
@@ -110,7 +99,6 @@ var defaults = limits{
 	blocking:    10 * time.Second,
 	check:       time.Minute,
 	answer:      10 * time.Second,
-	features:    features,
 }
 
 // examine is one of the checks.
@@ -132,26 +120,26 @@ const (
 // checks are all of them, in the order in which they run.
 var checks = []examine{
 	{"locks", pool, (*examination).locks},
-	{"version", session, (*examination).version},
-	{"writable", session, (*examination).writable},
+	{"version", session, asked(version)},
+	{"writable", session, asked(writable)},
 	{"statement timeout", pool, (*examination).statementTimeout},
 	{"pooler", pool, (*examination).pooler},
-	{"keepalives", session, (*examination).keepalives},
+	{"keepalives", session, asked(keepalives)},
 	{"clock", session, (*examination).clock},
-	{"connections", session, (*examination).connections},
-	{"durability", session, (*examination).durability},
-	{"replication", session, (*examination).replication},
-	{"old snapshots", session, (*examination).snapshots},
-	{"rights", session, (*examination).rights},
+	{"connections", session, asked(connections)},
+	{"durability", session, asked(durability)},
+	{"replication", session, asked(replication)},
+	{"replication", session, (*examination).watched},
+	{"old snapshots", session, asked(snapshots)},
+	{"rights", session, asked(rights)},
 	{"schemas", session, (*examination).schemas},
 	{"migrations", session, (*examination).migrations},
 	{"columns", session, (*examination).columns},
 	{"view", session, (*examination).views},
 	{"indexes", session, (*examination).indexes},
 	{"triggers", tables, (*examination).triggers},
-	{"features", tables, (*examination).features},
-	{"plans", tables, (*examination).plans},
-	{"autovacuum", session, (*examination).autovacuum},
+	{"plans", tables, asked(plans)},
+	{"autovacuum", session, asked(autovacuum)},
 	{"retention", session, (*examination).retention},
 	{"failing", tables, (*examination).failing},
 	{"parked", tables, (*examination).parked},
@@ -237,7 +225,6 @@ type examination struct {
 	db      unprepared // of the check that runs; none where it needs the pool
 	sources []source
 	locked  bool // whether another session keeps the tables locked
-	refused bool // whether something that was added to the tables refuses events
 	damaged bool // whether columns or indexes are not as the migrations made them
 }
 
@@ -252,9 +239,9 @@ func (e *examination) hasTables(ctx context.Context) (there bool, err error) {
 	return there, err
 }
 
-// explains reports whether another finding says why a check could not be made.
+// explains reports whether another finding says why a check could not be made: that the tables were altered.
 func (e *examination) explains(err error) bool {
-	return e.damaged && slices.Contains(damageErrors, pgtx.SQLState(err))
+	return e.damaged && slices.Contains([]string{"42P01", "42P10", "42703", "42804", "42883", "23502"}, pgtx.SQLState(err))
 }
 
 // run makes a check. The statements have time-outs at the server, which do not end them while its process is
@@ -319,10 +306,17 @@ func all[R any](ctx context.Context, e *examination, sql string, args ...any) ([
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[R])
 }
 
-// plural returns a number with its noun.
-func plural(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+// asked is a check that asks for its findings in SQL: the severity, problem, evidence, remedy and command of each.
+// Its parameters are limits.
+func asked(sql string) func(*examination, context.Context) ([]Finding, error) {
+	return func(e *examination, ctx context.Context) ([]Finding, error) {
+		rows, err := e.db.Query(ctx, `select * from (`+sql+`) f (severity, problem, evidence, remedy, command)`, pgx.NamedArgs{
+			"version": e.version, "transaction": e.transaction, "lag": e.lag, "dead": e.dead, "silence": e.silence, "used": e.used,
+			"pool": e.pool.Config().MaxConns,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, pgx.RowToStructByNameLax[Finding])
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

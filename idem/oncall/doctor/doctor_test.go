@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -83,11 +84,6 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 			"connections", "they are almost all in use; here the limit is moved",
 			func(p *patient) { p.limits.used = 0 },
 			Warning, "the connections are almost all in use", " of the server",
-		},
-		{
-			"durability", "some set it for speed; the module sets it back where it matters",
-			func(p *patient) { p.session("synchronous_commit", "off") },
-			Info, "commits do not wait for the disk by default", "synchronous_commit is off",
 		},
 		{
 			"replication", "statistics of other roles need a right",
@@ -280,6 +276,24 @@ func TestMigrationsByAnotherToolAreNotMissing(t *testing.T) {
 	}
 }
 
+// A table in partitions is as good as a plain one.
+func TestPartitionsAreWell(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t, idemtest.URL(t))
+	sql, err := os.ReadFile("../../../docs/partitioned.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.exec(string(sql))
+	for _, f := range p.check() {
+		if f.Check == "indexes" || f.Check == "migrations" || f.Check == "rights" {
+			t.Errorf("it finds %s", f)
+		}
+	}
+	p.exec(`alter table idem_events_2 set (autovacuum_enabled = off)`)
+	p.want("autovacuum", Warning, "nothing removes the dead rows of a table", "autovacuum_enabled is off for idem_events_2")
+}
+
 // All is well: nothing is found, by no check.
 func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	t.Parallel()
@@ -310,7 +324,7 @@ func TestARoleOfTheApplicationsHasNoErrors(t *testing.T) {
 func TestTheWorstComesFirstAndEveryFindingIsComplete(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t, idemtest.URL(t))
-	p.session("synchronous_commit", "off")
+	p.session("idle_in_transaction_session_timeout", "0")
 	p.event("e1", "k", "parked", "")
 	p.event("e2", "k2", "pending", "1 hour")
 	findings := p.check()

@@ -50,14 +50,14 @@ func (e *examination) failing(ctx context.Context) ([]Finding, error) {
 		} else if !works {
 			f.Problem = "%s, and no workers are alive to try them again"
 		}
-		f.Problem = fmt.Sprintf(f.Problem, verbed(t.Events, "event fails", "events fail"))
+		f.Problem = fmt.Sprintf(f.Problem, counted(t.Events, "event fails", "events fail"))
 	})
 }
 
 // parked finds events to which nothing happens by itself.
 func (e *examination) parked(ctx context.Context) ([]Finding, error) {
 	return e.trouble(ctx, true, func(f *Finding, t store.Trouble, works bool) {
-		f.Problem = verbed(t.Events, "event is", "events are") + " parked, until a person acts"
+		f.Problem = counted(t.Events, "event is", "events are") + " parked, until a person acts"
 		f.Remedy = "put right what the error says, and deploy it; then"
 		if f.Command = "idem requeue -source %s -state parked"; !works {
 			f.Remedy += ", with your handlers, as no workers are alive"
@@ -75,7 +75,7 @@ func (e *examination) trouble(ctx context.Context, parked bool, say func(f *Find
 		}
 		if t.Events == 0 {
 			return &Finding{
-				Severity: Info, Problem: "somebody has acknowledged what fails or is parked", Evidence: plural(t.Acknowledged, "event"),
+				Severity: Info, Problem: "somebody has acknowledged what fails or is parked", Evidence: counted(t.Acknowledged, "event", "events"),
 				Command: "idem list -source " + s.name + " -failed",
 			}, nil
 		}
@@ -84,7 +84,7 @@ func (e *examination) trouble(ctx context.Context, parked bool, say func(f *Find
 		say(f, t, works)
 		f.Command = fmt.Sprintf(f.Command, s.name)
 		if t.Waiting > 0 {
-			f.Problem += "; " + verbed(t.Waiting, "event waits", "events wait") + " behind"
+			f.Problem += "; " + counted(t.Waiting, "event waits", "events wait") + " behind"
 		}
 		f.Evidence = fmt.Sprintf("%s; the oldest came %s ago", strings.Join(t.Types, ", "), days(t.Oldest))
 		if t.Error != "" {
@@ -134,7 +134,7 @@ func (e *examination) stuck(ctx context.Context) ([]Finding, error) {
 			return nil, err
 		}
 		return &Finding{
-			Severity: Error, Problem: "events wait for an earlier one that is not there", Evidence: plural(n, "event"),
+			Severity: Error, Problem: "events wait for an earlier one that is not there", Evidence: counted(n, "event", "events"),
 			Remedy: "rows were changed by hand; prune repairs it", Command: "idem prune -source " + s.name,
 		}, nil
 	})
@@ -148,7 +148,7 @@ func (e *examination) conflicts(ctx context.Context) ([]Finding, error) {
 		}
 		return &Finding{
 			Severity: Warning, Problem: "events came again with another body: only one of the two was processed",
-			Evidence: fmt.Sprintf("%s, the latest is %s", plural(all, "event"), latest[0].ID),
+			Evidence: fmt.Sprintf("%s, the latest is %s", counted(all, "event", "events"), latest[0].ID),
 			Remedy:   "see whether an id was used twice, or two accounts deliver to one address: see docs/alerts.md, WebhookConflict, before you give one a Scope: what was stored without it and comes again is done twice",
 			Command:  "idem conflicts -source " + s.name,
 		}, nil
@@ -171,8 +171,8 @@ func (e *examination) scopes(ctx context.Context) ([]Finding, error) {
 	})
 }
 
-// verbed returns a number with its noun and verb.
-func verbed(n int64, one, more string) string {
+// counted returns a number with its noun, and its verb.
+func counted(n int64, one, more string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -13,7 +13,7 @@ func TestKeepalivesThatComeLateAreFound(t *testing.T) {
 	p := start(t, &postgres.Cluster{Settings: map[string]string{"listen_addresses": "127.47.11.8"}})
 	p.config.ConnConfig.Host, p.config.ConnConfig.Port = "127.47.11.8", 5432
 	p.config.ConnConfig.Fallbacks = nil
-	p.want("keepalives", Info, "Postgres notices late that a client is cut off", "after 2h")
+	p.want("keepalives", Info, "Postgres notices late that a client is cut off", "after 02:11:15")
 	p.session("tcp_keepalives_idle", "20")
 	p.session("tcp_keepalives_interval", "5")
 	p.session("tcp_keepalives_count", "4")

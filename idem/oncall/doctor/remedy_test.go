@@ -170,7 +170,7 @@ func TestWhatItSaysOfDamagedTablesCuresThem(t *testing.T) {
 	changes := map[string]*damage{} // of all columns of a table
 	for _, c := range s.Columns {
 		of := c.Name + " of " + c.Table
-		if !c.identifies() {
+		if !c.isNeeded() {
 			add(c.Table, of+" is gone", "columns", "a column is gone", fmt.Sprintf("alter table %s drop column %s cascade", c.Table, c.Name), of)
 		}
 		if c.fallback() != "" {

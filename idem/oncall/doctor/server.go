@@ -1,11 +1,8 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,216 +11,94 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-func (e *examination) version(ctx context.Context) ([]Finding, error) {
-	number, err := one[int](ctx, e, `select current_setting('server_version_num')::int`)
-	if err != nil || number >= e.limits.version {
-		return nil, err
-	}
-	return []Finding{{
-		Severity: Error, Problem: "this Postgres is older than those that package idem is tested with",
-		Evidence: fmt.Sprintf("version %d.%d", number/10_000, number%10_000),
-		Remedy:   fmt.Sprintf("upgrade to PostgreSQL %d or later", e.limits.version/10_000),
-	}}, nil
-}
+const version = `
+select 'error', 'this Postgres is older than those that package idem is tested with', 'version ' || current_setting('server_version'), 'upgrade to PostgreSQL 13 or later', ''
+where current_setting('server_version_num')::int < @version`
 
-func (e *examination) writable(ctx context.Context) (found []Finding, err error) {
-	type state struct{ Replica, ReadOnly bool }
-	rows, err := all[state](ctx, e, `select pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool`)
-	if err != nil {
-		return nil, err
-	}
-	if rows[0].Replica {
-		found = append(found, Finding{
-			Severity: Error, Problem: "this is a replica, which takes no writes", Evidence: "pg_is_in_recovery() is true",
-			Remedy: "connect to the primary: target_session_attrs=read-write in the connection string finds it among several hosts",
-		})
-	}
-	if rows[0].ReadOnly && !rows[0].Replica {
-		if _, reads, err := e.rightsOf(ctx); err != nil || reads { // as such a role should be
-			return found, err
-		}
-		found = append(found, Finding{
-			Severity: Error, Problem: "transactions are read-only by default: no event can be stored", Evidence: "default_transaction_read_only is on",
-			Remedy: "see pg_db_role_setting and the provider of the database: many set it when the disk is full",
-		})
-	}
-	return found, nil
-}
+// A role that only reads should have transactions that are read-only.
+const writable = `
+select 'error', 'this is a replica, which takes no writes', 'pg_is_in_recovery() is true',
+	'connect to the primary: target_session_attrs=read-write in the connection string finds it among several hosts', ''
+where pg_is_in_recovery()
+union all
+select 'error', 'transactions are read-only by default: no event can be stored', 'default_transaction_read_only is on',
+	'see pg_db_role_setting and the provider of the database: many set it when the disk is full', ''
+where current_setting('default_transaction_read_only')::bool and not pg_is_in_recovery()
+	and coalesce(has_table_privilege(to_regclass('idem_events'), 'insert, update, delete'), true)`
 
 // statementTimeout finds a statement_timeout that is so short that it cancels the statements of package idem,
-// and the place where it is set.
-func (e *examination) statementTimeout(ctx context.Context) ([]Finding, error) {
-	limit, err := e.statementLimit(ctx)
+// and the place where it is set. It tries again if that cancels this statement.
+func (e *examination) statementTimeout(ctx context.Context) (found []Finding, err error) {
+	var limit time.Duration
+	var source, role, database string
+	for range 10 {
+		err = e.pool.QueryRow(ctx, `select make_interval(secs => setting::int / 1000.0), source, quote_ident(session_user), quote_ident(current_database())
+			from pg_settings where name = 'statement_timeout'`, mode).Scan(&limit, &source, &role, &database)
+		if pgtx.SQLState(err) != canceled {
+			break
+		}
+	}
 	if err != nil || limit == 0 || limit >= e.statement {
 		return nil, err
 	}
 	f := Finding{
 		Severity: Error, Problem: "Postgres cancels statements so soon that events fail as soon as it has something to do", Evidence: "statement_timeout is " + limit.String(),
 	}
-	params := e.pool.Config().ConnConfig.RuntimeParams
-	if params["statement_timeout"] != "" || strings.Contains(params["options"], "statement_timeout") {
+	switch source {
+	case "user":
+		f.Command = "alter role " + role + " reset statement_timeout"
+	case "database":
+		f.Command = "alter database " + database + " reset statement_timeout"
+	case "database user":
+		f.Command = "alter role " + role + " in database " + database + " reset statement_timeout"
+	case "global":
+		f.Command = "alter role all reset statement_timeout"
+	case "configuration file":
+		f.Command = "alter system set statement_timeout = 0; select pg_reload_conf()"
+	case "client":
 		f.Remedy = "remove statement_timeout from the connection string or the configuration of the pool, or have it be a minute"
-		return []Finding{f}, nil
-	}
-	err = e.within(ctx, func() (err error) {
-		f.Command, err = e.resetOf(ctx, limit)
-		return err
-	})
-	if f.Command == "" {
+	default:
 		f.Remedy = "remove statement_timeout from what the application does with each connection, such as AfterConnect of its pool, or from its pooler"
 	}
-	return []Finding{f}, err
+	return []Finding{f}, nil
 }
 
-// statementLimit returns the statement_timeout of the application's sessions, 0 for none. It tries again if a
-// short one cancels this statement.
-func (e *examination) statementLimit(ctx context.Context) (limit time.Duration, err error) {
-	for range 10 {
-		err = e.pool.QueryRow(ctx, `select current_setting('statement_timeout')::interval`, mode).Scan(&limit)
-		if pgtx.SQLState(err) != canceled {
-			break
-		}
-	}
-	return limit, err
-}
+// A crash of the server loses committed work.
+const durability = `
+select 'error', 'a crash of the machine can lose or corrupt everything', 'fsync is off', '', 'alter system set fsync = on; select pg_reload_conf()'
+where not current_setting('fsync')::bool
+union all
+select 'error', 'a crash of the machine can corrupt tables', 'full_page_writes is off', 'unless the file system writes pages atomically',
+	'alter system set full_page_writes = on; select pg_reload_conf()'
+where not current_setting('full_page_writes')::bool`
 
-// resetOf returns the statement that removes the statement_timeout of a session from the place where it is set, ""
-// if the server does not set it.
-func (e *examination) resetOf(ctx context.Context, limit time.Duration) (string, error) {
-	type setting struct {
-		Reset string
-		Value time.Duration
-	}
-	const list = `
-select reset, (value || case when value ~ '^\d+$' then 'ms' else '' end)::interval from (
-	select case
-			when setrole <> 0 and setdatabase <> 0 then format('alter role %I in database %I reset statement_timeout', session_user, current_database())
-			when setrole <> 0 then format('alter role %I reset statement_timeout', session_user)
-			when setdatabase <> 0 then format('alter database %I reset statement_timeout', current_database())
-			else 'alter role all reset statement_timeout' end,
-		split_part(c, '=', 2), case when setrole <> 0 then 0 else 2 end + case when setdatabase <> 0 then 0 else 1 end
-	from pg_db_role_setting, unnest(setconfig) c
-	where setdatabase in (0, (select oid from pg_database where datname = current_database()))
-		and setrole in (0, (select oid from pg_roles where rolname = session_user)) and c like 'statement_timeout=%'
-	union all
-	select 'alter system set statement_timeout = 0; select pg_reload_conf()', reset_val, 4 from pg_settings where name = 'statement_timeout'
-) s (reset, value, place) order by place`
-	settings, err := all[setting](ctx, e, list)
-	if err != nil {
-		return "", err
-	}
-	if s := settings[0]; s.Value == limit { // of several, Postgres takes the first
-		return s.Reset, nil
-	}
-	return "", nil
-}
+const replication = `
+select 'warning', 'a replica is behind: what it lacks is lost if it is promoted now', format('%s is %s, %s MB behind', name, state, lag >> 20),
+	'see its load, its network, and queries on it that hold up the replay', ''
+from (
+	select coalesce(nullif(application_name, ''), client_addr::text, 'pid ' || pid), state, pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint
+	from pg_stat_replication where not pg_is_in_recovery()
+) r (name, state, lag) where lag > @lag
+union all
+select 'error', 'commits wait for a replica, and none is connected that counts: nothing is stored', 'synchronous_standby_names is ' || names,
+	'start the replica, or accept that a failover may lose the last moment', $$alter system set synchronous_standby_names = ''; select pg_reload_conf()$$
+from current_setting('synchronous_standby_names') names
+where names <> '' and pg_has_role('pg_read_all_stats', 'usage') and not exists (select from pg_stat_replication where sync_state in ('sync', 'quorum'))
+union all
+select 'info', 'this role may not see the lag of replicas', 'it is no member of pg_read_all_stats', 'grant pg_monitor to it, or ask with another role', ''
+where not pg_has_role('pg_read_all_stats', 'usage')`
 
-// durability finds settings with which a crash of the server loses committed work.
-func (e *examination) durability(ctx context.Context) (found []Finding, err error) {
-	type settings struct{ Fsync, FullPageWrites, Commit string }
-	rows, err := all[settings](ctx, e, `select current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')`)
-	if err != nil {
+// watched finds a pool that does not notice a canceled wait for a synchronous replica.
+func (e *examination) watched(ctx context.Context) ([]Finding, error) {
+	waits, err := one[bool](ctx, e, `select current_setting('synchronous_standby_names') <> ''`)
+	if err != nil || !waits || pgtx.Watched(e.db.Conn()) {
 		return nil, err
-	}
-	s := rows[0]
-	if s.Fsync == "off" {
-		found = append(found, Finding{
-			Severity: Error, Problem: "a crash of the machine can lose or corrupt everything", Evidence: "fsync is off",
-			Command: "alter system set fsync = on; select pg_reload_conf()",
-		})
-	}
-	if s.FullPageWrites == "off" {
-		found = append(found, Finding{
-			Severity: Error, Problem: "a crash of the machine can corrupt tables", Evidence: "full_page_writes is off",
-			Remedy: "unless the file system writes pages atomically", Command: "alter system set full_page_writes = on; select pg_reload_conf()",
-		})
-	}
-	if s.Commit == "off" {
-		found = append(found, Finding{
-			Severity: Info, Problem: "commits do not wait for the disk by default; those that an acknowledgement depends on do all the same",
-			Evidence: "synchronous_commit is off",
-		})
-	}
-	return found, nil
-}
-
-// replication finds replicas that are behind, and commits that wait for a replica that is not there.
-func (e *examination) replication(ctx context.Context) (found []Finding, err error) {
-	if replica, err := one[bool](ctx, e, `select pg_is_in_recovery()`); err != nil || replica {
-		return nil, err
-	}
-	type settings struct {
-		Level, Names string
-		Sees         bool
-	}
-	const ask = `select current_setting('wal_level'), current_setting('synchronous_standby_names'), pg_has_role('pg_read_all_stats', 'usage')`
-	rows, err := all[settings](ctx, e, ask)
-	if err != nil {
-		return nil, err
-	}
-	s := rows[0]
-	if s.Level == "minimal" {
-		found = append(found, Finding{
-			Severity: Info, Problem: "this server can have no replica, and no backup to a point in time", Evidence: "wal_level is minimal",
-			Remedy: "set wal_level = replica, and restart",
-		})
-	}
-	if s.Names != "" {
-		found = append(found, e.unwatched()...)
-	}
-	if !s.Sees {
-		return append(found, hidden("the lag of replicas")), nil
-	}
-	type replica struct {
-		Name, State, Sync string
-		Lag               int64
-	}
-	const lag = `select coalesce(nullif(application_name, ''), client_addr::text, 'pid ' || pid), coalesce(state, ''), coalesce(sync_state, ''),
-		coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn), 0)::bigint from pg_stat_replication order by 1`
-	replicas, err := all[replica](ctx, e, lag)
-	if err != nil {
-		return found, err
-	}
-	waits := s.Names != ""
-	for _, r := range replicas {
-		if r.Sync == "sync" || r.Sync == "quorum" {
-			waits = false
-		}
-		if r.Lag > e.lag {
-			found = append(found, Finding{
-				Severity: Warning, Problem: "a replica is behind: what it lacks is lost if it is promoted now",
-				Evidence: fmt.Sprintf("%s is %s, %d MB behind", r.Name, r.State, r.Lag>>20),
-				Remedy:   "see its load, its network, and queries on it that hold up the replay",
-			})
-		}
-	}
-	if waits {
-		found = append(found, Finding{
-			Severity: Error, Problem: "commits wait for a replica, and none is connected that counts: nothing is stored", Evidence: "synchronous_standby_names is " + s.Names,
-			Remedy: "start the replica, or accept that a failover may lose the last moment", Command: "alter system set synchronous_standby_names = ''; select pg_reload_conf()",
-		})
-	}
-	return found, nil
-}
-
-// unwatched finds a pool that does not notice a canceled wait for a synchronous replica.
-func (e *examination) unwatched() []Finding {
-	if pgtx.Watched(e.db.Conn()) {
-		return nil
 	}
 	return []Finding{{
 		Severity: Warning, Problem: "this pool does not notice when somebody cancels a commit's wait for the replica: what was acknowledged then may be lost in a failover",
 		Evidence: "synchronous_standby_names is set, and the pool's configuration was not given to idem.WatchCommits",
 		Remedy:   "call idem.WatchCommits with the pgxpool.Config of the application before pgxpool.NewWithConfig",
-	}}
-}
-
-// hidden returns a finding about facts that the role may not see.
-func hidden(what string) Finding {
-	return Finding{
-		Severity: Info, Problem: "this role may not see " + what, Evidence: "it is no member of pg_read_all_stats",
-		Remedy: "grant pg_monitor to it, or ask with another role",
-	}
+	}}, nil
 }
 
 // pooler finds PgBouncer and similar poolers: the process of Postgres that they announce to a client is not
@@ -283,37 +158,16 @@ func backend(ctx context.Context, conn *pgxpool.Conn) (pid uint32, err error) {
 	return pid, err
 }
 
-// keepalives finds connections whose end Postgres would not notice for hours. They may hold an event's row.
-func (e *examination) keepalives(ctx context.Context) (found []Finding, err error) {
-	type settings struct {
-		TCP                   bool
-		Idle, Interval, Count int64
-		Timeout               string
-	}
-	const ask = `select inet_client_addr() is not null, current_setting('tcp_keepalives_idle')::bigint,
-		current_setting('tcp_keepalives_interval')::bigint, current_setting('tcp_keepalives_count')::bigint,
-		current_setting('idle_in_transaction_session_timeout')`
-	rows, err := all[settings](ctx, e, ask)
-	if err != nil {
-		return nil, err
-	}
-	s := rows[0]
-	noticed := time.Duration(s.Idle+s.Interval*s.Count) * time.Second
-	if s.TCP && noticed > e.silence {
-		found = append(found, Finding{
-			Severity: Info, Problem: "Postgres notices late that a client is cut off, which then keeps its event locked",
-			Evidence: "after " + noticed.String(),
-			Remedy:   "add tcp_keepalives_idle=20&tcp_keepalives_interval=5&tcp_keepalives_count=4 to the application's connection string",
-		})
-	}
-	if s.Timeout == "0" {
-		found = append(found, Finding{
-			Severity: Info, Problem: "a transaction may stay idle without limit, and keep its event locked", Evidence: "idle_in_transaction_session_timeout is 0",
-			Remedy: "add idle_in_transaction_session_timeout=60s to the application's connection string",
-		})
-	}
-	return found, nil
-}
+// Postgres would not notice the end of a connection for hours. It may hold an event's row.
+const keepalives = `
+select 'info', 'Postgres notices late that a client is cut off, which then keeps its event locked', 'after ' || noticed,
+	'add tcp_keepalives_idle=20&tcp_keepalives_interval=5&tcp_keepalives_count=4 to the application''s connection string', ''
+from make_interval(secs => current_setting('tcp_keepalives_idle')::int + current_setting('tcp_keepalives_interval')::int * current_setting('tcp_keepalives_count')::int) noticed
+where inet_client_addr() is not null and noticed > @silence::interval
+union all
+select 'info', 'a transaction may stay idle without limit, and keep its event locked', 'idle_in_transaction_session_timeout is 0',
+	'add idle_in_transaction_session_timeout=60s to the application''s connection string', ''
+where current_setting('idle_in_transaction_session_timeout') = '0'`
 
 // clock compares the clock of this machine with that of the database, which decides about leases, retries and
 // retention.
@@ -341,43 +195,55 @@ func (e *examination) clock(ctx context.Context) ([]Finding, error) {
 	}}, nil
 }
 
-// connections compares the pool with the limits that Postgres sets to this role, this database and all
-// together, each with those that count for it: the server has other applications.
-func (e *examination) connections(ctx context.Context) (found []Finding, err error) {
-	type limit struct {
-		Of            string
-		Allowed, Used int64
-	}
-	// Of other roles' sessions a role without rights sees neither the type nor the statements.
-	const ask = `
+// Postgres limits the connections of this role, of this database and of all together, and each limit counts its
+// own: the server has other applications. Of other roles' sessions a role without rights sees neither the type nor
+// the statements.
+const connections = `
 with clients as (
 	select usesysid, datid from pg_stat_activity
 	where usesysid is not null and datid is not null and coalesce(backend_type, 'client backend') = 'client backend'
+), limits (of, allowed, used) as (
+	select 'the server', current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint, (select count(*) from clients)
+	union all
+	select 'role ' || rolname, rolconnlimit, (select count(*) from clients where usesysid = r.oid) from pg_roles r where rolname = session_user and rolconnlimit >= 0
+	union all
+	select 'database ' || datname, datconnlimit, (select count(*) from clients where datid = d.oid) from pg_database d where datname = current_database() and datconnlimit >= 0
 )
-select 'the server', current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint, (select count(*) from clients)
+select 'warning', 'the pool may open more connections than Postgres grants', format('%s, of %s of %s', @pool::bigint, allowed, of),
+	'lower pool_max_conns in the connection string, for all processes together, or raise max_connections or the limit of the role or database', ''
+from (select * from limits order by allowed limit 1) tightest where allowed < @pool::bigint
 union all
-select 'role ' || rolname, rolconnlimit, (select count(*) from clients where usesysid = r.oid) from pg_roles r where rolname = session_user and rolconnlimit >= 0
+select 'warning', 'the connections are almost all in use: deliveries will be answered 503', format('%s of %s of %s', used, allowed, of),
+	'see who has them; lower the pools, or raise that limit', 'select usename, application_name, state, count(*) from pg_stat_activity group by 1, 2, 3 order by 4 desc'
+from limits where used > @used::float * allowed`
+
+// What keeps vacuum from removing dead rows has workers read more and more of them.
+const snapshots = `
+(
+	select 'warning', case state when 'idle in transaction' then 'a transaction is left open, and may keep events locked'
+			else 'an old transaction keeps dead rows from being removed: workers get slower' end,
+		format('pid %s of role %s, program "%s", is %s and %s old', pid, usename, application_name, state, date_trunc('second', now() - xact_start)),
+		'wait for its end if it is a dump or a report, else end it', format('select pg_terminate_backend(%s)', pid)
+	from pg_stat_activity
+	where datname = current_database() and pid <> pg_backend_pid() and xact_start < now() - @transaction::interval
+		and (backend_xmin is not null or backend_xid is not null or state like 'idle in transaction%')
+	order by xact_start limit 5
+)
 union all
-select 'database ' || datname, datconnlimit, (select count(*) from clients where datid = d.oid) from pg_database d where datname = current_database() and datconnlimit >= 0`
-	limits, err := all[limit](ctx, e, ask)
-	if err != nil {
-		return nil, err
-	}
-	tightest := slices.MinFunc(limits, func(a, b limit) int { return cmp.Compare(a.Allowed, b.Allowed) })
-	if most := int64(e.pool.Config().MaxConns); most > tightest.Allowed {
-		found = append(found, Finding{
-			Severity: Warning, Problem: "the pool may open more connections than Postgres grants", Evidence: fmt.Sprintf("%d, of %d of %s", most, tightest.Allowed, tightest.Of),
-			Remedy: "lower pool_max_conns in the connection string, for all processes together, or raise max_connections or the limit of the role or database",
-		})
-	}
-	for _, l := range limits {
-		if float64(l.Used) > e.used*float64(l.Allowed) {
-			found = append(found, Finding{
-				Severity: Warning, Problem: "the connections are almost all in use: deliveries will be answered 503", Evidence: fmt.Sprintf("%d of %d of %s", l.Used, l.Allowed, l.Of),
-				Remedy:  "see who has them; lower the pools, or raise that limit",
-				Command: "select usename, application_name, state, count(*) from pg_stat_activity group by 1, 2, 3 order by 4 desc",
-			})
-		}
-	}
-	return found, nil
-}
+(
+	select 'warning', 'a prepared transaction was never ended: it keeps its locks, and dead rows from being removed',
+		format('"%s" of %s is %s old', gid, owner, date_trunc('second', now() - prepared)),
+		'ask its transaction manager; commit prepared with its name, if it was to be committed, else', format('rollback prepared %L', gid)
+	from pg_prepared_xacts where database = current_database() and prepared < now() - @transaction::interval order by prepared limit 5
+)
+union all
+(
+	select 'warning', 'a replication slot that nobody reads keeps the write-ahead log until the disk is full' || case when xmin is null then '' else ', and dead rows' end,
+		format('%s is %s MB behind', slot_name, behind >> 20), 'start its reader, or, if nobody is to read it,', format('select pg_drop_replication_slot(%L)', slot_name)
+	from pg_replication_slots,
+		coalesce(pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end, restart_lsn)::bigint, 0) behind
+	where not active and behind > @lag order by behind desc limit 5
+)
+union all
+select 'info', 'this role may not see the transactions of other roles', 'it is no member of pg_read_all_stats', 'grant pg_monitor to it, or ask with another role', ''
+where not pg_has_role('pg_read_all_stats', 'usage') and exists (select from pg_stat_activity where datname = current_database() and usename <> current_user)`

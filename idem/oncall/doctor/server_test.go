@@ -151,12 +151,6 @@ func TestEachCheckFindsWhatIsWrongWithReplicas(t *testing.T) {
 	p.wantNo("replication", Warning, unwatched)
 }
 
-func TestAServerThatCanHaveNoReplicaIsSaid(t *testing.T) {
-	t.Parallel()
-	p := start(t, &postgres.Cluster{Settings: map[string]string{"wal_level": "minimal", "max_wal_senders": "0"}})
-	p.want("replication", Info, "this server can have no replica", "wal_level is minimal")
-}
-
 // A server of its own: these settings are everybody's.
 func TestAStatementTimeoutIsRemovedWhereItIsSet(t *testing.T) {
 	t.Parallel()

@@ -43,13 +43,12 @@ func (c column) fallback() string {
 	return value
 }
 
-// madeWith returns the text after the column's name.
-func (c column) madeWith() string {
-	sql := c.Type
+// typ returns the type, with its order.
+func (c column) typ() string {
 	if c.Collated {
-		sql += ` collate "C"`
+		return c.Type + ` collate "C"`
 	}
-	return strings.TrimSpace(sql + " " + c.Rest)
+	return c.Type
 }
 
 // structures returns the objects that the tables must have; none if the tables lack migrations, which another
@@ -82,33 +81,32 @@ func (e *examination) columns(ctx context.Context) (found []Finding, err error) 
 	if err != nil {
 		return nil, err
 	}
+	add := func(problem, evidence, remedy, command string) {
+		found = append(found, Finding{Severity: Error, Problem: problem, Evidence: evidence, Remedy: remedy, Command: command})
+	}
 	var gone []string // tables
 	for _, c := range s.Columns {
 		there, ok := is[c.Table+"."+c.Name]
-		switch f := (Finding{Severity: Error}); {
+		of, alter := c.Name+" of "+c.Table, "alter table "+c.Table
+		switch {
 		case slices.Contains(gone, c.Table):
+		case !is[c.Table].Right && slices.Contains(passing, c.Table):
+			gone = append(gone, c.Table)
+			add("a table is gone, and all that was in it", c.Table, "nothing in it is needed any more: it comes back empty", again)
 		case !is[c.Table].Right:
 			gone = append(gone, c.Table)
-			f.Problem, f.Evidence, f.Command = "a table is gone, and all that was in it", c.Table, again
-			if f.Remedy = "it comes back empty; stop the application first, and restore it from a backup if there is one"; slices.Contains(passing, c.Table) {
-				f.Remedy = "nothing in it is needed any more: it comes back empty"
-			}
-			found = append(found, f)
+			add("a table is gone, and all that was in it", c.Table, "it comes back empty; stop the application first, and restore it from a backup if there is one", again)
+		case !ok && c.isNeeded():
+			add("a column is gone, and its values", of, "stop the application, and restore the table from a backup: its rows mean nothing without that column", "")
 		case !ok:
-			f.Problem, f.Evidence = "a column is gone, and its values", c.Name+" of "+c.Table
-			f.Remedy, f.Command = "stop the application, and restore the table from a backup; without one, the column comes back empty", c.comesBack()
-			if f.Command == "" {
-				f.Remedy = "stop the application, and restore the table from a backup: nothing else says which event a row is"
-			}
-			found = append(found, f)
+			add("a column is gone, and its values", of, "stop the application, and restore the table from a backup; without one, the column comes back empty",
+				strings.TrimSpace(fmt.Sprintf("%s add column %s %s %s", alter, c.Name, c.typ(), c.Rest)))
 		case !there.Right:
-			f.Problem, f.Evidence = "a column has another type", fmt.Sprintf("%s of %s is %s, and was made as %s", c.Name, c.Table, there.Type, c.madeWith())
-			f.Remedy, f.Command = "stop the application; the view goes with it, and idem doctor says next how to make it", c.changesBack(s.View)
-			found = append(found, f)
-		case c.fallback() != "" && !there.Default:
-			f.Problem, f.Evidence = "a column has lost its default: events cannot be stored", c.Name+" of "+c.Table
-			f.Command = fmt.Sprintf("alter table %s alter column %s set default %s", c.Table, c.Name, c.fallback())
-			found = append(found, f)
+			add("a column has another type", fmt.Sprintf("%s is %s, and was made as %s", of, there.Type, c.typ()), "stop the application; the view goes with it, and idem doctor says next how to make it",
+				fmt.Sprintf("drop view if exists %s; %s alter column %s type %s using %[3]s::%[5]s", s.View, alter, c.Name, c.typ(), c.Type))
+		}
+		if ok && c.fallback() != "" && !there.Default {
+			add("a column has lost its default: events cannot be stored", of, "", fmt.Sprintf("%s alter column %s set default %s", alter, c.Name, c.fallback()))
 		}
 	}
 	e.damaged = e.damaged || len(found) > 0
@@ -146,44 +144,9 @@ join pg_attribute a on a.attrelid = to_regclass(w.tab) and a.attname = w.name an
 	return is, err
 }
 
-// blanks are the values that existing rows get in a column without a default, by its type.
-var blanks = map[string]string{
-	"text": "''", "bytea": "''", "bigint": "0", "integer": "0", "timestamp with time zone": "now()", "jsonb": "'{}'", "text[]": "'{}'",
-}
-
-// identifies reports whether a row means nothing without the column.
-func (c column) identifies() bool {
-	return c.Name == "event" || c.Name == "state" || strings.Contains(c.Rest, "references")
-}
-
-// comesBack returns the statement that makes the column again; "" if rows mean nothing without its values.
-func (c column) comesBack() string {
-	add := fmt.Sprintf("alter table %s add column %s %s", c.Table, c.Name, c.madeWith())
-	switch {
-	case c.identifies(): // nothing says which event a row is, or whether it was done
-		return ""
-	case strings.Contains(c.Rest, "not null") && c.fallback() == "":
-		return fmt.Sprintf("%s default %s; alter table %s alter column %s drop default", add, blanks[c.Type], c.Table, c.Name)
-	}
-	return add
-}
-
-// changesBack returns the statements that give the column its type again. Postgres does not change the type of
-// a column that a view shows.
-func (c column) changesBack(view string) string {
-	typ := c.Type
-	if c.Collated {
-		typ += ` collate "C"`
-	}
-	alter := "alter table " + c.Table
-	if !strings.Contains(c.Rest, "identity") {
-		alter += fmt.Sprintf(" alter column %s drop default,", c.Name)
-	}
-	alter += fmt.Sprintf(" alter column %s type %s using %[1]s::%s", c.Name, typ, c.Type)
-	if d := c.fallback(); d != "" {
-		alter += fmt.Sprintf(", alter column %s set default %s", c.Name, d)
-	}
-	return fmt.Sprintf("drop view if exists %s; %s", view, alter)
+// isNeeded reports whether a row means nothing without the column.
+func (c column) isNeeded() bool {
+	return c.Name == "event" || c.Name == "state" || strings.Contains(c.Rest, "references") || strings.Contains(c.Rest, "not null") && c.fallback() == ""
 }
 
 // views finds that the view for support staff is missing.

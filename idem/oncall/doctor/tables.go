@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -81,120 +79,50 @@ func migrationFiles() []string {
 	return files
 }
 
-// right is one that the application's role needs.
-type right struct {
-	Role, Table, Verb string
-	Has               bool
-}
+// The rights that the application's role needs. A role that may change nothing is a person's.
+const rights = `
+with tables (name) as (
+	select * from unnest(array['idem_events', 'idem_payloads', 'idem_archive', 'idem_workers', 'idem_prunes', 'idem_audit', 'idem_audit_events', 'idem_migrations']) name
+	where to_regclass(name) is not null
+), rights as (
+	select name, verb, place, has_table_privilege(to_regclass(name), verb) as has
+	from tables, unnest(array['select', 'insert', 'update', 'delete']) with ordinality as v (verb, place)
+	where (name <> 'idem_migrations' or verb = 'select') and (name not in ('idem_audit', 'idem_audit_events') or verb <> 'delete')
+), role (reads) as (
+	select not bool_or(has and verb <> 'select') from rights
+), lacks (name, verbs) as (
+	select name, string_agg(verb, ', ' order by place) from rights, role where not has and (verb = 'select' or not reads) group by name order by name
+)
+select 'info', 'this role may only read: whether the application may write is not visible to it', current_user || ' may change none of the tables',
+	'to have that checked, ask with the application''s role', ''
+from role where reads
+union all
+select case when reads then 'info' else 'error' end, case when reads then 'this role may not see all tables' else 'the role lacks rights' end,
+	format('%s may not %s on %s', current_user, verbs, name), '', format('grant %s on %s to %I', verbs, name, current_user)
+from lacks, role
+union all
+select 'error', 'row level security hides the rows of ' || name || ' from this role: events cannot be stored, and those that are stored are not seen',
+	'somebody has enabled it, as the host of a database may do for every new table', '', 'alter table ' || name || ' disable row level security'
+from tables where row_security_active(to_regclass(name)::oid)`
 
-// rightsOf returns the rights that the application's role needs. reads reports that the role of this
-// connection may only read, as a person's role.
-func (e *examination) rightsOf(ctx context.Context) (rights []right, reads bool, err error) {
-	const list = `select current_user::text, name, verb, has_table_privilege(to_regclass(name), verb)
-from (values ('idem_events'), ('idem_payloads'), ('idem_archive'), ('idem_workers'), ('idem_audit'), ('idem_audit_events'), ('idem_prunes'), ('idem_migrations')) as t (name),
-	unnest(array['select', 'insert', 'update', 'delete']) with ordinality as v (verb, place)
-where to_regclass(name) is not null and (name <> 'idem_migrations' or verb = 'select') and (name not in ('idem_audit', 'idem_audit_events') or verb <> 'delete')
-order by name, place`
-	rights, err = all[right](ctx, e, list)
-	reads = len(rights) > 0 && !slices.ContainsFunc(rights, func(r right) bool { return r.Has && r.Verb != "select" })
-	return rights, reads, err
-}
-
-// rights finds missing rights of the role.
-func (e *examination) rights(ctx context.Context) (found []Finding, err error) {
-	rights, reads, err := e.rightsOf(ctx)
-	if reads {
-		found = append(found, Finding{
-			Severity: Info, Problem: "this role may only read: whether the application may write is not visible to it", Evidence: rights[0].Role + " may change none of the tables",
-			Remedy: "to have that checked, ask with the application's role",
-		})
-	}
-	var table string
-	for _, r := range rights {
-		if r.Has || reads && r.Verb != "select" {
-			continue
-		}
-		if r.Table != table {
-			table = r.Table
-			found = append(found, lacking(rights, table, reads))
-		}
-	}
-	if err != nil {
-		return found, err
-	}
-	hidden, err := one[[]string](ctx, e, `select array(select c.relname::text from pg_class c where c.oid in (`+
-		`to_regclass('idem_events'), to_regclass('idem_payloads'), to_regclass('idem_archive'), to_regclass('idem_workers'), to_regclass('idem_prunes'), to_regclass('idem_audit'), to_regclass('idem_audit_events')) `+
-		`and row_security_active(c.oid) order by 1)`)
-	for _, table := range hidden {
-		found = append(found, Finding{
-			Severity: Error, Problem: "row level security hides the rows of " + table + " from this role: events cannot be stored, and those that are stored are not seen",
-			Evidence: "somebody has enabled it, as the host of a database may do for every new table", Command: "alter table " + table + " disable row level security",
-		})
-	}
-	return found, err
-}
-
-// lacking returns the finding about a table's missing rights.
-func lacking(rights []right, table string, reads bool) Finding {
-	var role string
-	var verbs []string
-	for _, r := range rights {
-		if r.Table == table && !r.Has && (r.Verb == "select" || !reads) {
-			role, verbs = r.Role, append(verbs, r.Verb)
-		}
-	}
-	list := strings.Join(verbs, ", ")
-	f := Finding{
-		Severity: Error, Problem: "the role lacks rights", Evidence: fmt.Sprintf("%s may not %s on %s", role, list, table),
-		Command: fmt.Sprintf("grant %s on %s to %s", list, table, role),
-	}
-	if reads {
-		f.Severity, f.Problem = Info, "this role may not see all tables"
-	}
-	return f
-}
-
-func (e *examination) autovacuum(ctx context.Context) (found []Finding, err error) {
-	on, err := one[bool](ctx, e, `select current_setting('autovacuum')::bool`)
-	if err != nil {
-		return nil, err
-	}
-	if !on {
-		found = append(found, Finding{
-			Severity: Warning, Problem: "nothing removes dead rows: the tables grow, and workers get slower", Evidence: "autovacuum is off",
-			Command: "alter system set autovacuum = on; select pg_reload_conf()",
-		})
-	}
-	type table struct {
-		Name       string
-		Live, Dead int64
-		Last       string
-		Off        bool
-	}
-	const list = `select s.relname::text, n_live_tup, n_dead_tup, coalesce(to_char(greatest(last_autovacuum, last_vacuum), 'YYYY-MM-DD HH24:MI'), 'never'),
-	'autovacuum_enabled=false' = any (coalesce(c.reloptions, '{}')) or 'autovacuum_enabled=off' = any (coalesce(c.reloptions, '{}'))
-from pg_stat_user_tables s join pg_class c on c.oid = s.relid
-where relid in (to_regclass('idem_events'), to_regclass('idem_payloads'), to_regclass('idem_archive'))
-	or relid in (select relid from pg_partition_tree(to_regclass('idem_events')))
-order by 1`
-	tables, err := all[table](ctx, e, list)
-	for _, t := range tables {
-		if t.Off {
-			found = append(found, Finding{
-				Severity: Warning, Problem: "nothing removes the dead rows of a table", Evidence: "autovacuum_enabled is off for " + t.Name,
-				Command: "alter table " + t.Name + " reset (autovacuum_enabled)",
-			})
-		}
-		if t.Dead > max(e.dead, t.Live/5) {
-			found = append(found, Finding{
-				Severity: Warning, Problem: "autovacuum is behind", Evidence: fmt.Sprintf("%s has %d dead rows and %d live ones, and was vacuumed last: %s", t.Name, t.Dead, t.Live, t.Last),
-				Remedy:  "if the dead rows stay, see the old snapshots; if it happens again, raise autovacuum_max_workers or its cost limit",
-				Command: "vacuum " + t.Name,
-			})
-		}
-	}
-	return found, err
-}
+const autovacuum = `
+with tables as (
+	select s.relname as name, n_live_tup as live, n_dead_tup as dead, coalesce(to_char(greatest(last_autovacuum, last_vacuum), 'YYYY-MM-DD HH24:MI'), 'never') as last,
+		coalesce(c.reloptions, '{}') && array['autovacuum_enabled=false', 'autovacuum_enabled=off'] as off
+	from pg_stat_user_tables s join pg_class c on c.oid = s.relid
+	where relid in (to_regclass('idem_events'), to_regclass('idem_payloads'), to_regclass('idem_archive'))
+		or relid in (select relid from pg_partition_tree(to_regclass('idem_events')))
+	order by 1
+)
+select 'warning', 'nothing removes dead rows: the tables grow, and workers get slower', 'autovacuum is off', '', 'alter system set autovacuum = on; select pg_reload_conf()'
+where not current_setting('autovacuum')::bool
+union all
+select 'warning', 'nothing removes the dead rows of a table', 'autovacuum_enabled is off for ' || name, '', 'alter table ' || name || ' reset (autovacuum_enabled)'
+from tables where off
+union all
+select 'warning', 'autovacuum is behind', format('%s has %s dead rows and %s live ones, and was vacuumed last: %s', name, dead, live, last),
+	'if the dead rows stay, see the old snapshots; if it happens again, raise autovacuum_max_workers or its cost limit', 'vacuum ' || name
+from tables where dead > greatest(@dead, live / 5)`
 
 // schemas finds tables that the search_path hides, or that a first schema without
 // tables is about to hide.
@@ -237,113 +165,12 @@ func (e *examination) schemas(ctx context.Context) ([]Finding, error) {
 	return []Finding{f}, nil
 }
 
-// planRows is the number of rows of no source that the migrations insert into idem_payloads.
-const planRows = 300
-
-// plans finds that these rows were deleted.
-func (e *examination) plans(ctx context.Context) ([]Finding, error) {
-	n, err := one[int](ctx, e, `select count(*)::int from idem_payloads where event >= '//' and event < '/0' and source = ''`)
-	if err != nil || n >= planRows {
-		return nil, err
-	}
-	return []Finding{{
-		Severity: Warning, Problem: "the rows that keep plans good are gone: after the table was empty, deliveries and workers read all of it until it is analyzed",
-		Evidence: fmt.Sprintf("idem_payloads has %d rows of no source, not %d", n, planRows),
-		Command: fmt.Sprintf(`insert into idem_payloads (event, source, received_at, body) select '//' || n, '', now(), convert_to(repeat(' ', 400), 'UTF8') `+
-			`from generate_series(1, %d) n on conflict do nothing; analyze idem_payloads`, planRows),
-	}}, nil
-}
-
-// snapshots finds old snapshots. They keep vacuum from removing dead rows, and workers read more and more of
-// those.
-func (e *examination) snapshots(ctx context.Context) (found []Finding, err error) {
-	for _, look := range []func(context.Context) ([]Finding, error){e.transactions, e.prepared, e.slots} {
-		some, err := look(ctx)
-		found = append(found, some...)
-		if err != nil {
-			return found, err
-		}
-	}
-	return found, nil
-}
-
-func (e *examination) transactions(ctx context.Context) (found []Finding, err error) {
-	type transaction struct {
-		PID                  int32
-		Role, Program, State string
-		Age                  time.Duration
-		Waits                bool
-	}
-	const list = `select pid, coalesce(usename, ''), application_name, coalesce(state, ''), now() - xact_start, state = 'idle in transaction'
-from pg_stat_activity
-where datname = current_database() and pid <> pg_backend_pid() and xact_start < now() - $1::interval
-	and (backend_xmin is not null or backend_xid is not null or state like 'idle in transaction%')
-order by xact_start limit 5`
-	transactions, err := all[transaction](ctx, e, list, e.transaction)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range transactions {
-		f := Finding{
-			Severity: Warning, Problem: "an old transaction keeps dead rows from being removed: workers get slower",
-			Evidence: fmt.Sprintf("pid %d of role %s, program %q, is %s and %s old", t.PID, t.Role, t.Program, t.State, t.Age.Round(time.Second)),
-			Remedy:   "wait for its end if it is a dump or a report, else end it", Command: fmt.Sprintf("select pg_terminate_backend(%d)", t.PID),
-		}
-		if t.Waits {
-			f.Problem = "a transaction is left open, and may keep events locked"
-		}
-		found = append(found, f)
-	}
-	others, err := one[bool](ctx, e, `select not pg_has_role('pg_read_all_stats', 'usage') and exists (
-		select from pg_stat_activity where datname = current_database() and usename <> current_user)`)
-	if others {
-		found = append(found, hidden("the transactions of other roles"))
-	}
-	return found, err
-}
-
-func (e *examination) prepared(ctx context.Context) (found []Finding, err error) {
-	type prepared struct {
-		ID, Owner string
-		Age       time.Duration
-	}
-	const list = `select gid, owner::text, now() - prepared from pg_prepared_xacts
-where database = current_database() and prepared < now() - $1::interval order by prepared limit 5`
-	all, err := all[prepared](ctx, e, list, e.transaction)
-	for _, p := range all {
-		found = append(found, Finding{
-			Severity: Warning, Problem: "a prepared transaction was never ended: it keeps its locks, and dead rows from being removed",
-			Evidence: fmt.Sprintf("%q of %s is %s old", p.ID, p.Owner, p.Age.Round(time.Second)),
-			Remedy:   "ask its transaction manager; commit prepared with its name, if it was to be committed, else", Command: "rollback prepared '" + strings.ReplaceAll(p.ID, "'", "''") + "'",
-		})
-	}
-	return found, err
-}
-
-func (e *examination) slots(ctx context.Context) (found []Finding, err error) {
-	type slot struct {
-		Name   string
-		Active bool
-		Behind int64
-		Holds  bool
-	}
-	const list = `select slot_name::text, active, behind, xmin is not null from (
-	select *, coalesce(pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end, restart_lsn), 0)::bigint as behind
-	from pg_replication_slots) s where not active and behind > $1 order by behind desc limit 5`
-	all, err := all[slot](ctx, e, list, e.lag)
-	for _, s := range all {
-		f := Finding{
-			Severity: Warning, Problem: "a replication slot that nobody reads keeps the write-ahead log until the disk is full",
-			Evidence: fmt.Sprintf("%s is %d MB behind", s.Name, s.Behind>>20),
-			Remedy:   "start its reader, or, if nobody is to read it,", Command: fmt.Sprintf("select pg_drop_replication_slot('%s')", s.Name),
-		}
-		if s.Holds {
-			f.Problem += ", and dead rows"
-		}
-		found = append(found, f)
-	}
-	return found, err
-}
+// The migrations insert rows of no source into idem_payloads.
+const plans = `
+select 'warning', 'the rows that keep plans good are gone: after the table was empty, deliveries and workers read all of it until it is analyzed',
+	format('idem_payloads has %s rows of no source, not 300', n), '',
+	$$insert into idem_payloads (event, source, received_at, body) select '//' || n, '', now(), convert_to(repeat(' ', 400), 'UTF8') from generate_series(1, 300) n on conflict do nothing; analyze idem_payloads$$
+from (select count(*) from idem_payloads where event >= '//' and event < '/0' and source = '') t (n) where n < 300`
 
 // MissingMigrations returns the files of [idem.Migrations] that [idem.Migrate] would apply now, without applying any.
 // Files that another tool has applied are among them, unless the tool recorded them in idem_migrations. If
