@@ -182,36 +182,38 @@ func (d *Daily) tell(ctx context.Context, r Report) {
 const overdue = 2 * 24 * time.Hour
 
 // Examine implements a part of package health: the check reconcile fails while a charge could not be copied or applied in
-// the last run, by whichever process, and while no run has come to its end for two days.
+// the last run, by whichever process, and while no run has begun or come to its end for two days.
 func (d *Daily) Examine(ctx context.Context, limits check.Limits) []check.Result {
-	return []check.Result{examine(ctx, limits, "reconcile", "have charges.Migrate run at start, or grant asaas_charges_runs", "see what the database is doing", d.examine)}
+	const refused = "have charges.Migrate run at start, or grant asaas_charges_runs and asaas_charges_migrations"
+	return []check.Result{examine(ctx, limits, "reconcile", refused, "see what the database is doing", d.examine)}
 }
 
 func (d *Daily) examine(ctx context.Context) (bad int64, says string, err error) {
 	type run struct {
-		Ended  *time.Time
-		Since  time.Time
-		Failed []string
-		Now    time.Time
+		Made         time.Time  // the tables, by their first migration
+		Began, Ended *time.Time // the first run, the last one
+		Failed       []string
+		Now          time.Time
 	}
-	rows, _ := d.DB.Query(ctx, `select ended, since, failed, now() from asaas_charges_runs where scope = $1`, d.Scope)
+	rows, _ := d.DB.Query(ctx, `select m.applied_at, r.since, r.ended, r.failed, now()
+		from asaas_charges_migrations m left join asaas_charges_runs r on r.scope = $1 where m.version = 1`, d.Scope)
 	r, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[run])
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return 0, "no run has begun yet", nil
-	case err != nil:
+	if err != nil {
 		return 0, "", err
 	}
-	last, text := r.Since, "no run has come to its end since "
-	if r.Ended != nil {
-		last, text = *r.Ended, "the last run came to its end at "
+	at, text, next := r.Made, "no run has begun yet, and the tables are of ", "run Daily: give it to idem.Serve"
+	if r.Began != nil {
+		at, text, next = *r.Began, "no run has come to its end since ", "see the errors in this application's log, and whether a program has idem.Serve run charges.Daily"
 	}
-	text += last.UTC().Format(time.DateTime + " MST")
+	if r.Ended != nil {
+		at, text = *r.Ended, "the last run came to its end at "
+	}
+	text += at.UTC().Format(time.DateTime + " MST")
 	switch n := int64(len(r.Failed)); {
 	case n > 0:
 		return n, fmt.Sprintf("%d charges could not be copied or applied, the first is %s: see the errors in this application's log, and put right what they say; they are read again each day", n, r.Failed[0]), nil
-	case r.Now.Sub(last) > overdue:
-		return 1, text + ": see the errors in this application's log, and whether a program has idem.Serve run charges.Daily", nil
+	case r.Now.Sub(at) > overdue:
+		return 1, text + ": " + next, nil
 	}
 	return 0, text, nil
 }

@@ -172,6 +172,17 @@ func TestAChargeThatFailedIsReadAgainTheNextDay(t *testing.T) {
 	}
 }
 
+func TestDailyThatNobodyRunsTurnsHealthRed(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	d := &charges.Daily{DB: pool}
+	wantCheck(t, d, true, "no run has begun yet, and the tables are of ")
+	if _, err := pool.Exec(t.Context(), `update asaas_charges_migrations set applied_at = applied_at - interval '49 hours'`); err != nil {
+		t.Fatal(err)
+	}
+	wantCheck(t, d, false, "no run has begun yet, and the tables are of ")
+}
+
 func TestDailyGoesOnAfterAStateThatMakesNoSense(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ why, state string }{
