@@ -168,13 +168,13 @@ var (
 // though Asaas has delivered them. An event that it never delivered is in no Owed:
 // Reconcile of package charges finds what it would have told.
 type Owed struct {
-	Type     EventType
-	Parked   int       // acknowledged: nothing happens to them until they are replayed
-	Retrying int       // not acknowledged: Asaas delivers them again, unless it has deleted them
-	Pending  int       // acknowledged and due for a minute or longer: no workers take them, or not fast enough
-	Failing  int       // acknowledged, and failed: an inbox's workers try them again, and park them in the end
-	Waiting  int       // acknowledged: they wait for a parked or a failing one of their charge
-	Oldest   time.Time // when the first of them arrived
+	Type     EventType `json:"type"`
+	Parked   int       `json:"parked"`   // acknowledged: nothing happens to them until they are replayed
+	Retrying int       `json:"retrying"` // not acknowledged: Asaas delivers them again, unless it has deleted them
+	Pending  int       `json:"pending"`  // acknowledged and due for a minute or longer: no workers take them, or not fast enough
+	Failing  int       `json:"failing"`  // acknowledged, and failed: an inbox's workers try them again, and park them in the end
+	Waiting  int       `json:"waiting"`  // acknowledged: they wait for a parked or a failing one of their charge
+	Oldest   time.Time `json:"oldest"`   // when the first of them arrived, in UTC
 }
 
 // String is "3 PAYMENT_RECEIVED parked, 1 retrying, 2 being tried again". It has no control characters,
@@ -247,7 +247,7 @@ func countOwed(ctx context.Context, events EventStore, found map[EventType]Owed)
 		}
 		o.Type = EventType(e.Type)
 		if o.Oldest.IsZero() || e.ReceivedAt.Before(o.Oldest) {
-			o.Oldest = e.ReceivedAt
+			o.Oldest = e.ReceivedAt.UTC()
 		}
 		found[o.Type] = o
 	}

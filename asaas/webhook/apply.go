@@ -17,14 +17,14 @@ import (
 type Applied struct {
 	// Webhook is the webhook as it is now, without its token; nil if it was not
 	// read.
-	Webhook *asaas.Webhook
+	Webhook *asaas.Webhook `json:"-"`
 	// Did are the changes, a line each; empty if nothing was changed.
-	Did []string
+	Did []string `json:"did,omitempty"`
 	// Next has a line for each thing that a person has to do now: events that were not made
 	// while the webhook was disabled have to be looked for.
-	Next []string
+	Next []string `json:"next,omitempty"`
 	// Left are the differences that remain.
-	Left []Difference
+	Left []Difference `json:"left,omitempty"`
 }
 
 // String is a line for each.

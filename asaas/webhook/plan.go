@@ -85,14 +85,14 @@ type Settings struct {
 type Plan struct {
 	// Webhook is the webhook at Asaas, without its token; nil if there is none, or if
 	// several match.
-	Webhook *asaas.Webhook
+	Webhook *asaas.Webhook `json:"-"`
 
 	// Differences are empty if the webhook is as the application wants it.
-	Differences []Difference
+	Differences []Difference `json:"differences,omitempty"`
 
 	// Kept are event types that the webhook subscribes to and that this version of
 	// the module does not know. They are not different, and never removed.
-	Kept []asaas.EventType
+	Kept []asaas.EventType `json:"kept,omitempty"`
 
 	client     *asaas.Client
 	want       func() Settings // a function, so that printing shows no token

@@ -5,7 +5,7 @@
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue status
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue recover ID
 //
-// The verbs; help VERB prints all about one:
+// The verbs:
 //
 //	status              the webhooks, the state of their queues, and how long until Asaas deletes what waits
 //	recover ID          send a canary to the receiver, which runs no handler; if it arrives, resume the queue or
@@ -16,56 +16,18 @@
 //	plan                compare the webhook with what the application handles; it changes nothing
 //	apply               make the webhook, or repair how it differs
 //	rotate ID           give the webhook a new token, which the application accepts already beside the old one
-//	events ID           the event types that the webhook subscribes to
 //	reconcile           compare the charge table with Asaas, and print what differs; it changes nothing
 //	find NAME           the charges of a customer, cus_…, or of your own reference, from the charge table
 //	unmatched           paid charges that match nothing of the application's, from the charge table
 //
+// help VERB prints all about one: what it does, its flags, and the variables of the environment that it reads. Secrets are
+// read from there alone, and stand in no shell's history and no list of processes. Flags follow the verb; -sandbox, for an
+// account in Asaas's sandbox, and -json, for one JSON object per line, may also stand before it.
+//
 // status, recover, remove-penalty, resume and enable end with the events that the application owes: those that are parked,
-// fail, or wait for another one or another delivery. They are in its database. To
+// fail, or wait for another one or another delivery. They are in the database of DATABASE_URL. To
 // replay them takes the application's handlers: package queue is this command for
 // a program that has them, adds recover -replay, and has plan compare with its handlers.
-//
-// The flags, after the verb, with one hyphen or two; -sandbox and -json also before it:
-//
-//	-sandbox            the account is in Asaas's sandbox
-//	-json               print one JSON object per line; what went wrong is one on stderr
-//	-yes                change without asking; needed where nobody is at a terminal
-//	-database URL       the application's database, where DATABASE_URL does not say it
-//	-try                recover: try the handlers with the oldest event that failed, without asking. What they write is
-//	                    rolled back; their HTTP requests and e-mails are real, unless they ask idem.IsDryRun
-//	-replay             recover: replay what is owed; needs a program with the application's handlers
-//	-force              remove-penalty: also where Asaas counts no failures; what it counts is not documented
-//	-last-event TIME    status: when the newest event that the application acknowledged came to be, its dateCreated:
-//	                    2026-11-20T10:00:00-03:00, or without a zone for Brasília. It tells the time left
-//	-name NAME          plan, apply, status: the webhook's name at Asaas; the one of this name or URL is the application's
-//	-url URL            plan, apply, status: where Asaas is to deliver
-//	-email ADDRESS      plan, apply: where Asaas writes to when deliveries fail
-//	-handled FILE       plan, apply, status, events: compare with the types that the application handles, those that
-//	                    asaas.Dispatcher.Types returns, one per line or as fmt prints them; - reads them from stdin
-//	-scope ACCOUNT      reconcile: the account of the key, as the application names it; none by default
-//	-since TIME         reconcile: the time before which every event is known to have arrived
-//	-until TIME         reconcile: the end of the gap; now by default
-//	-calls N            reconcile: how many calls of the API to make at most; 1000 by default, of 25,000 in 12 hours
-//	-resume-at CURSOR   reconcile: go on where a run was paused, with the cursor that it printed
-//	-known SQL          unmatched: true for a charge c of asaas_charges that the application has a place for
-//	-limit N            find, unmatched: print at most N; 0 is all
-//	-every TIME         recover: how often to look at the queue; 5s by default
-//
-// The environment has the secrets, which must be in no shell's history and no list of processes:
-//
-//	ASAAS_API_KEY       the API key, in single quotes because of its $
-//	ASAAS_WEBHOOK_TOKEN recover, plan, apply: the webhook's token, as the application verifies with it
-//	ASAAS_NEW_WEBHOOK_TOKEN rotate: the token that the webhook is to get
-//	DATABASE_URL        the application's database; without it, what is owed is not reported. It may lack what the
-//	                    environment variables of Postgres's own programs say, PGPASSWORD for example
-//	ASAAS_BASE_URL      the API's address, for a fake Asaas for example: http://127.0.0.1:8090/v3
-//	HTTPS_PROXY, HTTP_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR as of any Go program
-//
-// SIGINT, SIGTERM and SIGHUP end it; it lists the changes that were made and those that were not.
-//
-// The time left counts from the creation of an event, which package idem does not
-// keep once an event is done: hence -last-event. Asaas keeps events for 14 days.
 //
 // The exit status, that of all commands; of go run it is 1 for all but 0:
 //

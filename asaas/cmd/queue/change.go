@@ -1,127 +1,157 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"net/http"
 	"strings"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/webhook"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/value"
 	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
-// change does a command that may change something.
-func (p *program) change(ctx context.Context) error {
+// toChange returns the webhook that is to be changed, if somebody can confirm the change.
+func (p *program) toChange(ctx context.Context) (*asaas.Webhook, error) {
 	if err := p.attended(); err != nil {
-		return err
-	}
-	switch {
-	case p.replay && p.Events == nil:
-		return command.Usage("nothing was changed: -replay needs the application's handlers, which this program does not have: " +
-			"ask the application's developers for its own replay, or for this command built with the handlers")
-	case p.verb.name == "recover":
-		return p.recover(ctx)
+		return nil, err
 	}
 	w, err := p.client.Webhook(ctx, p.id)
 	if err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
+		return nil, fmt.Errorf("nothing was changed: %w", err)
 	}
-	switch needed, err := p.isNeeded(w); {
-	case err != nil:
+	return w, nil
+}
+
+// attended returns an error where a change cannot be confirmed.
+func (p *program) attended() error {
+	if p.yes {
+		return nil
+	}
+	return p.command.Attended()
+}
+
+// confirm shows the webhook's state, and asks.
+func (p *program) confirm(ctx context.Context, w *asaas.Webhook, question string) error {
+	if p.yes {
+		return nil
+	}
+	r := newRow(w, p.lastEvent)
+	fmt.Fprintf(p.complaints, "%s at %s: %s, Asaas counts %d failures.\n", terminal.Clean(r.Name), terminal.Clean(r.URL), r.words(), r.Penalized)
+	return p.command.Confirm(ctx, question)
+}
+
+// fate says in the error of a change whether it may have been made.
+func fate(did string, err error) error {
+	if e, ok := errors.AsType[*asaas.APIError](err); ok && e.Outcome == asaas.CallUnknown {
+		return fmt.Errorf("it is not known whether %s: %w", did, err)
+	}
+	return fmt.Errorf("nothing was changed: %w", err)
+}
+
+// remedy starts a queue again that is held up.
+type remedy struct {
+	verb, question, did string
+	step                asaas.RecoveryStep
+	do                  func(*asaas.Client, context.Context, string) error
+}
+
+var remedies = map[state]remedy{
+	penalizedState: {
+		"remove-penalty", "Remove its penalty, without trying the receiver?", "the penalty was removed",
+		asaas.RecoveryPenaltyRemoved, (*asaas.Client).RemoveBackoff,
+	},
+	stopped: {
+		"resume", "Start its queue again, without trying the receiver?", "the queue was resumed",
+		asaas.RecoveryResumed, (*asaas.Client).Resume,
+	},
+}
+
+func (p *program) removePenalty(ctx context.Context) error { return p.remedy(ctx, penalizedState) }
+
+func (p *program) resume(ctx context.Context) error { return p.remedy(ctx, stopped) }
+
+// remedy does what helps against a state, unless another remedy is the right one.
+func (p *program) remedy(ctx context.Context, against state) error {
+	w, err := p.toChange(ctx)
+	if err != nil {
 		return err
-	case !needed:
-		return p.owed(ctx)
 	}
-	if err := p.confirm(ctx, w); err != nil {
+	is, r := stateOf(w), remedies[against]
+	switch other, isHeldUp := remedies[is]; {
+	case !w.Enabled.Or(true):
+		return p.disabled()
+	case isHeldUp && is != against:
+		return fmt.Errorf("%w: nothing was changed: the queue of %s is %s: use %s, or recover", errNotRecovered, p.id, is, other.verb)
+	}
+	if err := p.confirm(ctx, w, r.question); err != nil {
 		return err
 	}
-	if err := p.remedy(ctx, w); err != nil {
-		return err
+	if err := r.do(p.client, ctx, p.id); err != nil {
+		return fate(r.did, err)
 	}
+	p.tell(p.step(asaas.RecoveryProgress{Step: r.step, PenalizedRequests: penalized(w)}))
+	next := "look with status whether the failures fall within some minutes"
+	if against == stopped {
+		next += "; if they do not: " + p.typed("remove-penalty", p.id)
+	}
+	p.tell(advice{p.id, next})
 	return p.owed(ctx)
 }
 
-// remedy makes the one change.
-func (p *program) remedy(ctx context.Context, w *asaas.Webhook) error {
-	do, done, what := p.client.RemoveBackoff, asaas.RecoveryPenaltyRemoved, "the penalty was removed"
-	if p.verb.name == "resume" {
-		do, done, what = p.client.Resume, asaas.RecoveryResumed, "the queue was resumed"
-	}
-	if err := changing(what, func() error { return do(ctx, p.id) }); err != nil {
-		return err
-	}
-	if err := p.printStep(asaas.RecoveryProgress{Step: done, PenalizedRequests: penalized(w)}); err != nil {
-		return err
-	}
-	next := "look with status whether the failures fall within some minutes"
-	if p.verb.name == "resume" {
-		next = command.Text("look with status whether the failures fall within some minutes; if they do not: remove-penalty %s", p.id)
-	}
-	return p.advise(next)
-}
-
-// remedies are the verbs that start a queue again, by its state.
-var remedies = map[state]string{penalizedState: "remove-penalty", stopped: "resume"}
-
-// errDisabled is the error of a webhook that is to be enabled first.
-func errDisabled(id string) error {
+// disabled is the error of a webhook that is to be enabled first.
+func (p *program) disabled() error {
 	return fmt.Errorf("%w: nothing was changed: the webhook is disabled: Asaas makes no events for it, and those of this time never come: "+
-		"asaas-queue enable %s, and run this again for what waited before", errNotRecovered, id)
-}
-
-// isNeeded returns true if the verb does anything for a webhook.
-func (p *program) isNeeded(w *asaas.Webhook) (bool, error) {
-	s := stateOf(w)
-	switch {
-	case !w.Enabled.Or(true):
-		return false, errDisabled(p.id)
-	case remedies[s] == p.verb.name, s == unknown, p.force:
-		return true, nil
-	case s.isHeldUp():
-		return false, fmt.Errorf("%w: nothing was changed: the queue of %s is %s: use %s, or recover", errNotRecovered, p.id, s, remedies[s])
-	}
-	if err := p.printStep(asaas.RecoveryProgress{Step: asaas.RecoveryNotNeeded}); err != nil {
-		return false, err
-	}
-	return false, p.advise(command.Text("if events do not come all the same: remove-penalty -force %s removes a penalty that Asaas's count does not show", p.id))
+		"%s, and run this again for what waited before", errNotRecovered, p.typed("enable", p.id))
 }
 
 // recover asks once it is known that there is something to recover, and before anything is sent to
 // the receiver.
 func (p *program) recover(ctx context.Context) error {
 	token := strings.TrimSpace(p.getenv("ASAAS_WEBHOOK_TOKEN"))
-	if token == "" {
+	switch {
+	case p.replay && p.Events == nil:
+		return command.Usage("nothing was changed: -replay needs the application's handlers, which this program does not have: " +
+			"ask the application's developers for its own replay, or for this command built with the handlers")
+	case token == "":
 		return command.Usage("nothing was changed: ASAAS_WEBHOOK_TOKEN is not set: set it in the environment to the token that the application verifies with")
 	}
-	w, err := p.client.Webhook(ctx, p.id)
+	w, err := p.toChange(ctx)
 	if err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
+		return err
 	}
-	heldUp := remedies[stateOf(w)] != ""
-	if w.Enabled.Or(true) && (heldUp || p.replay) {
-		if err := p.confirm(ctx, w); err != nil {
+	if !w.Enabled.Or(true) {
+		return p.disabled()
+	}
+	_, isHeldUp := remedies[stateOf(w)]
+	question := "Send a canary to the receiver, and start the queue again if it arrives?"
+	if p.replay {
+		question = "Send a canary to the receiver, and if it arrives, start the queue again and replay what is owed?"
+	}
+	if isHeldUp || p.replay {
+		if err := p.confirm(ctx, w, question); err != nil {
 			return err
 		}
 	}
-	events, end, err := p.failed(ctx, heldUp)
+	events, end, err := p.failed(ctx, isHeldUp)
 	if err != nil {
 		return err
 	}
 	defer end()
 	p.client.Try = p.tries
 	for progress, err := range asaas.Recover(ctx, p.client, p.id, token, events...) {
-		switch {
-		case err != nil:
-			return unrecovered(err)
-		case progress.Step == asaas.RecoveryOwed: // p.owed prints them, also without -replay
-			continue
-		}
-		if err := p.printStep(progress); err != nil {
+		if _, isCall := errors.AsType[*asaas.APIError](err); isCall {
 			return err
+		} else if err != nil {
+			return fmt.Errorf("%w: %w", errNotRecovered, err)
+		}
+		if progress.Step != asaas.RecoveryOwed { // p.owed prints them, also without -replay
+			p.tell(p.step(progress))
 		}
 	}
 	return p.owed(ctx)
@@ -129,11 +159,11 @@ func (p *program) recover(ctx context.Context) error {
 
 // failed returns the application's events for a recovery. Without -replay they are only listed, to
 // name the oldest that failed.
-func (p *program) failed(ctx context.Context, heldUp bool) (events []asaas.EventStore, end func(), err error) {
+func (p *program) failed(ctx context.Context, isHeldUp bool) (events []asaas.EventStore, end func(), err error) {
 	switch {
 	case p.replay:
 		return []asaas.EventStore{p.Events}, func() {}, nil
-	case !heldUp:
+	case !isHeldUp:
 		return nil, func() {}, nil
 	}
 	stored, end, err := p.store(ctx)
@@ -156,109 +186,72 @@ func (p *program) tries(ctx context.Context, oldest idem.StoredEvent) bool {
 	if p.try || p.yes {
 		return p.try
 	}
-	fmt.Fprintln(p.complaints, command.Text("The oldest event that failed is %s %s of %s, %s.",
-		terminal.Clean(oldest.Type), terminal.Clean(oldest.ID), terminal.Clean(oldest.Key), oldest.State))
+	fmt.Fprintf(p.complaints, "The oldest event that failed is %s %s of %s, %s.\n",
+		terminal.Clean(oldest.Type), terminal.Clean(oldest.ID), terminal.Clean(oldest.Key), oldest.State)
 	return p.command.Confirm(ctx, "Try the handlers with it? What they write is rolled back; their HTTP requests and e-mails are real, unless they ask idem.IsDryRun.") == nil
 }
 
-// unrecovered adds errNotRecovered, unless it was Asaas that did not answer.
-func unrecovered(err error) error {
-	if _, isCall := errors.AsType[*asaas.APIError](err); isCall {
-		return err
-	}
-	return fmt.Errorf("%w: %w", errNotRecovered, err)
-}
-
-// step is a progress as JSON.
+// step is a progress.
 type step struct {
 	ID        string             `json:"id"`
 	Step      asaas.RecoveryStep `json:"step"`
 	Penalized int                `json:"penalized_requests"`
-	Misses    []string           `json:"misses,omitempty"`
-	Oldest    *event             `json:"oldest,omitempty"` // that failed
-	Tried     *bool              `json:"tried,omitempty"`  // whether the handlers passed with it
-	Replayed  *replayed          `json:"replayed,omitempty"`
+	Says      string             `json:"says"`
 }
 
-type event struct {
-	Scope string `json:"scope"`
-	ID    string `json:"id"`
-	Type  string `json:"type"`
-	Key   string `json:"key"`
+func (p *program) step(progress asaas.RecoveryProgress) step {
+	return step{p.id, progress.Step, progress.PenalizedRequests, progress.String()}
 }
 
-type replayed struct {
-	Done      int `json:"done"`
-	Failed    int `json:"failed"`
-	Unhandled int `json:"unhandled"`
+func (s step) String() string { return s.Says }
 
-	Overtaken []overtaken `json:"overtaken,omitempty"`
-}
-
-// overtaken is an event that was replayed behind a later one of its entity.
-type overtaken struct {
-	Scope  string `json:"scope"`
-	ID     string `json:"id"`
-	Type   string `json:"type"`
-	By     string `json:"by"`
-	ByType string `json:"by_type"`
-}
-
-func replayedOf(n idem.Replayed) *replayed {
-	r := &replayed{Done: n.Done, Failed: n.Failed, Unhandled: n.Unhandled}
-	for _, o := range n.Overtaken {
-		r.Overtaken = append(r.Overtaken, overtaken{o.Event.Scope, o.Event.ID, o.Event.Type, o.By.ID, o.By.Type})
+// enable has Asaas make events for a webhook again.
+func (p *program) enable(ctx context.Context) error {
+	w, err := p.toChange(ctx)
+	if e, ok := errors.AsType[*asaas.APIError](err); ok && e.Status == http.StatusNotFound {
+		return fmt.Errorf("%w: if it was deleted, make it again: %s; status lists the webhooks that are left", err, p.typedApply())
 	}
-	return r
-}
-
-// printStep prints a step.
-func (p *program) printStep(progress asaas.RecoveryProgress) error {
-	if !p.json {
-		_, err := fmt.Fprintln(p.out, progress)
+	if err != nil {
 		return err
 	}
-	s := step{ID: p.id, Step: progress.Step, Penalized: progress.PenalizedRequests, Misses: progress.Misses}
-	switch o := progress.Oldest; {
-	case progress.Step == asaas.RecoveryReplayed:
-		s.Replayed = replayedOf(progress.Replayed)
-	case progress.Step == asaas.RecoveryProbed && o.ID != "":
-		s.Oldest = &event{o.Scope, o.ID, o.Type, o.Key}
-		fallthrough
-	case progress.Step == asaas.RecoveryProbed:
-		s.Tried = &progress.Tried
+	if !w.Enabled.Or(true) {
+		if err := p.confirm(ctx, w, "Have Asaas make events for it again?"); err != nil {
+			return err
+		}
+		if w, err = p.client.UpdateWebhook(ctx, p.id, asaas.WebhookUpdate{Enabled: value.Of(true)}); err != nil {
+			return fate("the webhook was enabled", err)
+		}
 	}
-	return p.printLine(s)
+	p.tell(step{p.id, "enabled", penalized(w), "the webhook is enabled"})
+	next := fmt.Sprintf("what happened while it was disabled never comes as events: %s prints it, and charges.Reconcile books it", p.typed("reconcile", "-since TIME"))
+	if is := stateOf(w); remedies[is].verb != "" {
+		next = fmt.Sprintf("its queue is %s: %s; then %s", is, p.typed("recover", p.id), next)
+	}
+	p.tell(advice{p.id, next})
+	return p.owed(ctx)
 }
 
-// attended returns an error where a change cannot be confirmed.
-func (p *program) attended() error {
-	if p.yes {
-		return nil
+// typedApply returns the command that makes the application's webhook, with a word to fill in for each thing that neither
+// this program nor its environment knows.
+func (p *program) typedApply() string {
+	var flags []string
+	for _, f := range []struct{ flag, known string }{
+		{"-name NAME", p.Webhook.Name},
+		{"-url URL", p.Webhook.URL},
+		{"-email ADDRESS", p.Webhook.Email},
+	} {
+		if f.known == "" {
+			flags = append(flags, f.flag)
+		}
 	}
-	return p.command.Attended()
-}
-
-// questions are asked after the state is shown, by the verb.
-var questions = map[string]string{
-	"remove-penalty": "Remove its penalty, without trying the receiver?",
-	"rotate":         "Give it the new token, if the receiver accepts that?",
-	"enable":         "Have Asaas make events for it again?",
-	"resume":         "Start its queue again, without trying the receiver?",
-	"recover":        "Send a canary to the receiver, and start the queue again if it arrives?",
-}
-
-func (p *program) confirm(ctx context.Context, w *asaas.Webhook) error {
-	if p.yes {
-		return nil
+	what := ""
+	if p.Dispatcher == nil && len(p.Webhook.Types) == 0 {
+		flags, what = append(flags, "-handled FILE"), ", where the file has a line for each event type that has a handler"
 	}
-	r := newRow(w, p.lastEvent)
-	question := questions[p.verb.name]
-	if p.replay {
-		question = "Send a canary to the receiver, and if it arrives, start the queue again and replay what is owed?"
+	if cmp.Or(p.getenv("ASAAS_WEBHOOK_TOKEN"), p.Webhook.Token) == "" {
+		what += ", with ASAAS_WEBHOOK_TOKEN set to its token"
 	}
-	fmt.Fprintln(p.complaints, command.Text("%s at %s: %s, Asaas counts %s failures.", terminal.Clean(r.Name), terminal.Clean(r.URL), p.words(r), strconv.Itoa(r.Penalized)))
-	return p.command.Confirm(ctx, command.Text(question))
+	return p.typed("apply", flags...) + what
 }
 
 // rotate gives the webhook the new token, once the application accepts it.
@@ -267,18 +260,16 @@ func (p *program) rotate(ctx context.Context) error {
 	if token == "" {
 		return command.Usage("nothing was changed: ASAAS_NEW_WEBHOOK_TOKEN is not set: set it in the environment to the token that the application accepts beside the old one")
 	}
-	if err := p.attended(); err != nil {
+	w, err := p.toChange(ctx)
+	if err != nil {
 		return err
 	}
-	w, err := p.client.Webhook(ctx, p.id)
-	if err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
-	}
-	if err := p.confirm(ctx, w); err != nil {
+	if err := p.confirm(ctx, w, "Give it the new token, if the receiver accepts that?"); err != nil {
 		return err
 	}
 	if err := webhook.RotateToken(ctx, p.client, p.id, token); err != nil {
 		return err
 	}
-	return p.advise("the webhook has the new token; once the queue is empty and deliveries have come with it, have the application accept the new one alone")
+	p.tell(advice{p.id, "the webhook has the new token; once the queue is empty and deliveries have come with it, have the application accept the new one alone"})
+	return nil
 }

@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/webhook"
 )
 
 func TestPenaltyIsRemovedAndQueueIsResumed(t *testing.T) {
@@ -21,13 +23,13 @@ func TestPenaltyIsRemovedAndQueueIsResumed(t *testing.T) {
 		status, removed, complaints := a.queue(t, append([]string{"remove-penalty", penalized}, args...)...)
 		status2, resumed, complaints2 := a.queue(t, slices.Concat([]string{"-json=false", "resume", stopped}, args)...)
 		const look = "look with status whether the failures fall within some minutes"
-		want := "the penalty is removed\nnext: " + look + "\nthe queue is resumed\nnext: " + look + "; if they do not: remove-penalty " + stopped + "\n"
+		want := "the penalty is removed\nnext: " + look + "\nthe queue is resumed\nnext: " + look + "; if they do not: asaas-queue remove-penalty -sandbox " + stopped + "\n"
 		if len(args) > 1 {
-			want = `{"id":"` + penalized + `","step":"penalty removed","penalized_requests":7}` + "\n" +
+			want = `{"id":"` + penalized + `","step":"penalty removed","penalized_requests":7,"says":"the penalty is removed"}` + "\n" +
 				`{"id":"` + penalized + `","next":"` + look + `"}` + "\n" +
 				`{"id":"` + penalized + `","step":"owed","owed":null}` + "\n" +
-				`{"id":"` + stopped + `","step":"resumed","penalized_requests":15}` + "\n" +
-				`{"id":"` + stopped + `","next":"` + look + `; if they do not: remove-penalty ` + stopped + `"}` + "\n" +
+				`{"id":"` + stopped + `","step":"resumed","penalized_requests":15,"says":"the queue is resumed"}` + "\n" +
+				`{"id":"` + stopped + `","next":"` + look + `; if they do not: asaas-queue remove-penalty -sandbox ` + stopped + `"}` + "\n" +
 				`{"id":"` + stopped + `","step":"owed","owed":null}` + "\n"
 		}
 		if diff := cmp.Diff(want, removed+resumed); diff != "" || status != 0 || status2 != 0 || complaints+complaints2 != "" {
@@ -236,7 +238,7 @@ func TestATerminalWithoutAPersonIsNone(t *testing.T) {
 func TestTheOtherRemedyIsNamed(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
-	fine, disabled, penalized, stopped := a.webhooks()
+	_, disabled, penalized, stopped := a.webhooks()
 	for _, test := range []struct {
 		args   []string
 		status int
@@ -244,10 +246,8 @@ func TestTheOtherRemedyIsNamed(t *testing.T) {
 	}{
 		{[]string{"remove-penalty", stopped}, 1, "is stopped: use resume, or recover"},
 		{[]string{"resume", penalized}, 1, "is penalized: use remove-penalty, or recover"},
-		{[]string{"resume", fine}, 0, "nothing is held up at Asaas, and nothing was changed there"},
-		{[]string{"remove-penalty", fine}, 0, "if events do not come all the same: remove-penalty -force"},
 		{[]string{"resume", disabled}, 1, "nothing was changed: the webhook is disabled: Asaas makes no events for it"},
-		{[]string{"remove-penalty", disabled, "-force"}, 1, "nothing was changed: the webhook is disabled"},
+		{[]string{"remove-penalty", disabled}, 1, "nothing was changed: the webhook is disabled"},
 	} {
 		status, out, complaints := a.queue(t, append(test.args, "-yes")...)
 		if status != test.status || !strings.Contains(out+complaints, test.says) || a.changes() != nil {
@@ -272,5 +272,58 @@ func TestAnInterruptEndsARecovery(t *testing.T) {
 	status := p.run(ctx, []string{"-sandbox", "recover", "-yes", id})
 	if says := "the penalty was removed: it was interrupted with 7 failures counted, look again: context canceled\n"; status != 130 || !strings.HasSuffix(complaints.String(), says) {
 		t.Errorf("exit status %d, %q", status, complaints)
+	}
+}
+
+func TestAWebhookThatIsDisabledIsEnabledAsTyped(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	_, disabled, _, stopped := a.webhooks()
+	status, _, complaints := a.queue(t, "resume", disabled, "-yes")
+	advice := "asaas-queue enable -sandbox " + disabled
+	if status != 1 || !strings.Contains(complaints, advice) {
+		t.Fatalf("resume: exit status %d, %s", status, complaints)
+	}
+	if status, out, complaints := a.queue(t, "enable", disabled); status != 2 || out != "" || !strings.Contains(complaints, "give -yes") {
+		t.Errorf("where nobody is asked: exit status %d, %q, %q", status, out, complaints)
+	}
+	status, out, complaints := a.queue(t, append(strings.Fields(advice)[1:], "-yes")...)
+	if status != 0 || !strings.HasPrefix(out, "the webhook is enabled\nnext: what happened while it was disabled never comes as events: asaas-queue reconcile -sandbox -since TIME") {
+		t.Errorf("enable: exit status %d, %q, %q", status, out, complaints)
+	}
+	if status, out, _ := a.queue(t, "resume", disabled, "-yes"); status != 0 || !strings.Contains(out, "the queue is resumed") {
+		t.Errorf("afterwards: exit status %d, %q", status, out)
+	}
+
+	disable(a, stopped)
+	status, out, _ = a.queue(t, "enable", stopped, "-yes", "-json")
+	if status != 0 || !strings.HasPrefix(out, `{"id":"`+stopped+`","step":"enabled",`) || !strings.Contains(out, "its queue is stopped: asaas-queue recover -sandbox "+stopped) {
+		t.Errorf("one that was stopped, too: exit status %d, %q", status, out)
+	}
+}
+
+func TestOfAWebhookThatWasDeletedItSaysHowToMakeItAgain(t *testing.T) {
+	t.Parallel()
+	events := asaas.NewDispatcher(token)
+	for _, test := range []struct {
+		why     string
+		program Command
+		says    string
+	}{
+		{"a program that knows nothing of it", Command{}, "asaas-queue apply -sandbox -name NAME -url URL -email ADDRESS -handled FILE, where the file has "},
+		{"one that knows its address", Command{Webhook: webhook.Settings{URL: "https://shop.example"}, Dispatcher: events}, "asaas-queue apply -sandbox -name NAME -email ADDRESS; "},
+		{"one that knows it all", Command{Name: "shop-queue", Webhook: webhook.Settings{Name: "shop", URL: "https://shop.example", Email: "ops@shop.example"}, Dispatcher: events}, "shop-queue apply -sandbox; "},
+	} {
+		a := newAccount(t)
+		fine, _, _, _ := a.webhooks()
+		if err := a.fake.Client().DeleteWebhook(t.Context(), fine); err != nil {
+			t.Fatal(err)
+		}
+		p, out, complaints := a.program(nil)
+		p.Command = test.program
+		status := p.run(t.Context(), []string{"enable", "-sandbox", fine, "-yes"})
+		if status != 3 || out.String() != "" || !strings.Contains(complaints.String(), "make it again: "+test.says) {
+			t.Errorf("%s: exit status %d, %q, %q", test.why, status, out, complaints)
+		}
 	}
 }

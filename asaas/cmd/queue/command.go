@@ -15,13 +15,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -68,8 +65,9 @@ type program struct {
 	width      int  // of the terminal that out is, 0 if it is none
 
 	options
-	command *command.Command
-	client  *asaas.Client
+	command   *command.Command
+	client    *asaas.Client
+	unprinted error // of the first line that could not be printed
 }
 
 var (
@@ -91,66 +89,24 @@ func (c *Command) Main() {
 
 // run executes the command line, and returns the exit status.
 func (p *program) run(ctx context.Context, args []string) int {
-	p.command = p.grammar(ctx)
-	return p.command.Run(ctx, args)
-}
-
-// grammar returns the verbs, and the flags of each.
-func (p *program) grammar(ctx context.Context) *command.Command {
-	c := &command.Command{
-		Name: cmp.Or(p.Name, "asaas-queue"), Variables: variables, Explain: func(err error) string { return p.explain(ctx, err) },
+	p.Name = cmp.Or(p.Name, "asaas-queue")
+	p.command = &command.Command{
+		Name: p.Name, Verbs: p.verbs(), Variables: variables, Explain: p.explain,
 		In: p.in, Out: p.out, Err: p.complaints, Asks: p.asks, Width: p.width,
 	}
-	c.Flags = []command.Flags{c.JSON(&p.json, "print one JSON object per line"), p.sandboxed}
-	for n := range verbs {
-		c.Verbs = append(c.Verbs, p.bind(&verbs[n]))
-	}
-	return c
-}
-
-// bind returns a verb of this program.
-func (p *program) bind(v *action) command.Verb {
-	c := command.Verb{Name: v.name, About: v.about, More: v.more, Words: v.words, Needs: v.needs, Variables: v.env}
-	if !v.offline {
-		c.Variables = append([]string{"ASAAS_API_KEY", "ASAAS_BASE_URL"}, v.env...)
-	}
-	if v.isAboutOne {
-		c.Words, c.Needs = "ID", "the id of one webhook: status prints them"
-	}
-	c.Flags = []command.Flags{func(f *flag.FlagSet) {
-		for _, name := range v.flags {
-			p.add(f, name)
-		}
-	}}
-	c.Run = func(ctx context.Context, words []string) error {
-		p.verb, p.id = &v.verb, strings.Join(words, "")
-		if !v.offline {
-			if err := p.connect(); err != nil {
-				return err
-			}
-		}
-		err := v.run(p, ctx)
-		if e, ok := errors.AsType[*asaas.APIError](err); ok && e.Status == http.StatusNotFound && v.isAboutOne {
-			return command.Error(command.Nothing, err)
-		}
-		return err
-	}
-	return c
+	p.command.Flags = []command.Flags{p.command.JSON(&p.json, "print one JSON object per line"), p.named("sandbox")}
+	return p.command.Run(ctx, args)
 }
 
 // connect makes the client.
 func (p *program) connect() error {
-	environment := asaas.Production
+	environment, as := asaas.Production, "without -sandbox"
 	if p.sandbox {
-		environment = asaas.Sandbox
+		environment, as = asaas.Sandbox, "with -sandbox"
 	}
-	key := p.getenv("ASAAS_API_KEY")
-	if err := p.checkEnvironment(key); err != nil {
-		return err
-	}
-	client, err := asaas.NewClient(environment, key)
+	client, err := asaas.NewClient(environment, p.getenv("ASAAS_API_KEY"))
 	if err != nil {
-		return command.Usage("ASAAS_API_KEY: %w", err)
+		return command.Usage("ASAAS_API_KEY, %s: %w", as, err)
 	}
 	if base := p.getenv("ASAAS_BASE_URL"); base != "" {
 		if u, err := url.Parse(base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -165,58 +121,55 @@ func (p *program) connect() error {
 
 // explain returns the text of an error for an operator: the remedy, without the names of
 // functions in the library.
-func (p *program) explain(ctx context.Context, err error) string {
+func (p *program) explain(err error) string {
 	text := err.Error()
+	names := []string{"asaas/charges: ", "asaas: ", "Recover(" + p.id + "): ", "webhook: NewPlan: ", "webhook: Apply: ", "webhook: RotateToken: ", "idem: "}
 	if e, ok := errors.AsType[*asaas.APIError](err); ok {
-		text = strings.Replace(text, e.Op+"("+e.WebhookID+"): ", "", 1)
-		text = strings.Replace(text, e.Op+": ", "", 1)
+		names = append(names, e.Op+"("+e.WebhookID+"): ", e.Op+": ")
 	}
-	for _, name := range []string{"asaas/charges: ", "asaas: ", "Recover(" + p.id + "): ", "webhook: NewPlan: ", "webhook: Apply: ", "webhook: RotateToken: ", "idem: "} {
+	for _, name := range names {
 		text = strings.Replace(text, name, "", 1)
-	}
-	if ctx.Err() != nil && p.verb != nil && !slices.Contains(p.verb.flags, "yes") { // it only reads
-		text = "nothing was changed: " + text
 	}
 	return text
 }
 
-// changing does a change, and notes its fate in its error.
-func changing(what string, do func() error) error {
-	err := do()
-	if err == nil {
-		return nil
+// typed returns a command as it is to be typed next.
+func (p *program) typed(verb string, words ...string) string {
+	line := []string{p.Name, verb}
+	if p.sandbox {
+		line = append(line, "-sandbox")
 	}
-	if e, ok := errors.AsType[*asaas.APIError](err); ok && e.Outcome == asaas.CallUnknown {
-		return fmt.Errorf("it is not known whether %s: %w", what, err)
-	}
-	return fmt.Errorf("nothing was changed: %w", err)
+	return terminal.Clean(strings.Join(append(line, words...), " "))
 }
 
-// checkEnvironment returns an error for a key that needs the other -sandbox.
-func (p *program) checkEnvironment(key string) error {
-	switch {
-	case !p.sandbox && strings.HasPrefix(key, "$aact_hmlg_"):
-		return command.Usage("ASAAS_API_KEY is a key of the sandbox: give -sandbox, or set a key of production, which begins with $aact_prod_")
-	case p.sandbox && strings.HasPrefix(key, "$aact_prod_"):
-		return command.Usage("ASAAS_API_KEY is a key of production: leave -sandbox out, or set a key of the sandbox, which begins with $aact_hmlg_")
-	}
-	return nil
+// print prints a line. Where that fails, the command goes on, and has failed in the end.
+func (p *program) print(line ...any) {
+	_, err := fmt.Fprintln(p.out, line...)
+	p.unprinted = cmp.Or(p.unprinted, err)
 }
 
-// printLine prints a value as a line of JSON.
-func (p *program) printLine(value any) error { return terminal.PrintJSON(p.out, value) }
+// printJSON prints a value as a line of JSON.
+func (p *program) printJSON(value any) {
+	p.unprinted = cmp.Or(p.unprinted, terminal.PrintJSON(p.out, value))
+}
 
-// advise prints the next step.
-func (p *program) advise(next string) error {
+func (p *program) printTable(t *terminal.Table) {
+	p.unprinted = cmp.Or(p.unprinted, t.Print(p.out, p.width, 0))
+}
+
+// tell prints a value, as JSON or as its String.
+func (p *program) tell(value fmt.Stringer) {
 	if p.json {
-		return p.printLine(advice{p.id, next})
+		p.printJSON(value)
+		return
 	}
-	_, err := fmt.Fprintln(p.out, command.Text("next: %s", next))
-	return err
+	p.print(terminal.Text(value.String()))
 }
 
-// advice is a next step, as JSON.
+// advice is a next step.
 type advice struct {
 	ID   string `json:"id"`
 	Next string `json:"next"`
 }
+
+func (a advice) String() string { return "next: " + a.Next }

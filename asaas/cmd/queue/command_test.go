@@ -26,6 +26,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/command"
 )
 
 const token = "the-token-of-the-webhook-of-the-test"
@@ -224,9 +225,9 @@ func TestHelpIsNoMistakeAndNeedsNoKey(t *testing.T) {
 		if status != 0 || complaints != "" || !strings.HasPrefix(out, "usage: asaas-queue VERB [flags]\n") {
 			t.Errorf("%v: exit status %d, prints %q, %q", args, status, out, complaints)
 		}
-		for _, v := range verbs {
-			if !strings.Contains(out, "\n  "+v.name+" ") {
-				t.Errorf("%v does not tell of %s", args, v.name)
+		for _, v := range new(program).verbs() {
+			if !strings.Contains(out, "\n  "+v.Name+" ") {
+				t.Errorf("%v does not tell of %s", args, v.Name)
 			}
 		}
 	}
@@ -235,39 +236,58 @@ func TestHelpIsNoMistakeAndNeedsNoKey(t *testing.T) {
 	}
 }
 
+// flagsOf are the names of a verb's flags.
+func flagsOf(v command.Verb) []string {
+	set, names := flag.NewFlagSet("", flag.ContinueOnError), []string{"sandbox", "json"}
+	v.Flags[0](set)
+	set.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	return names
+}
+
 func TestEveryVerbHasHelpOfItsOwn(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
-	for _, v := range verbs {
-		status, out, complaints := a.queue(t, "help", v.name)
-		_, same, _ := a.queue(t, v.name, "--help")
-		if status != 0 || complaints != "" || same != out || !strings.HasPrefix(out, "usage: asaas-queue "+v.name+" [flags]") || v.isAboutOne != strings.Contains(out, v.name+" [flags] ID\n") {
-			t.Errorf("%s: exit status %d, prints %q, %q", v.name, status, out, complaints)
+	for _, v := range new(program).verbs() {
+		status, out, complaints := a.queue(t, "help", v.Name)
+		_, same, _ := a.queue(t, v.Name, "--help")
+		if status != 0 || complaints != "" || same != out || !strings.HasPrefix(out, strings.TrimSpace("usage: asaas-queue "+v.Name+" [flags] "+v.Words)+"\n") {
+			t.Errorf("%s: exit status %d, prints %q, %q", v.Name, status, out, complaints)
 		}
-		for _, flag := range []string{"yes", "force", "replay", "last-event", "handled", "every", "sandbox", "json", "database"} {
-			takes := slices.Contains(v.flags, flag) || flag == "sandbox" || flag == "json"
-			if strings.Contains(out, "\n  -"+flag) != takes {
-				t.Errorf("the help on %s tells of -%s: %t", v.name, flag, !takes)
+		for _, flag := range []string{"yes", "replay", "last-event", "handled", "every", "sandbox", "json", "database"} {
+			if takes := slices.Contains(flagsOf(v), flag); strings.Contains(out, "\n  -"+flag) != takes {
+				t.Errorf("the help on %s tells of -%s: %t", v.Name, flag, !takes)
 			}
 		}
 	}
 }
 
-// What the documentation shows is what verbs take.
-func TestEveryFlagIsDocumented(t *testing.T) {
+func TestEveryVerbIsDocumented(t *testing.T) {
 	t.Parallel()
 	documented, err := os.ReadFile("../asaas-queue/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range verbs {
-		if !strings.Contains(string(documented), "\n//	"+v.name+" ") {
-			t.Errorf("%s is not documented", v.name)
+	for _, v := range new(program).verbs() {
+		if !strings.Contains(string(documented), "\n//	"+v.Name+" ") {
+			t.Errorf("%s is not documented", v.Name)
 		}
-		for _, flag := range append(slices.Clone(v.flags), "sandbox", "json") {
-			if !strings.Contains(string(documented), "\n//	-"+flag+" ") {
-				t.Errorf("-%s is not documented", flag)
-			}
+	}
+}
+
+// full is a disk that is full.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func TestOutputThatCannotBeWrittenIsNotDone(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	a.webhooks()
+	for _, args := range [][]string{{"status"}, {"status", "-json"}} {
+		p, _, complaints := a.program(nil)
+		p.out = full{}
+		if status := p.run(t.Context(), append(args, "-sandbox")); status != 1 || !strings.Contains(complaints.String(), "no space left on device") {
+			t.Errorf("%v: exit status %d, %q", args, status, complaints)
 		}
 	}
 }
@@ -299,9 +319,9 @@ func TestWrongUseExits2AndSaysWhatToDo(t *testing.T) {
 		{"a flag that does not exist", []string{"status", "-frobnicate"}, nil, "frobnicate"},
 		{"-every is 0", []string{"recover", "a", "-every", "0s"}, nil, "it is no time such as 45d, 12h or 5s"},
 		{"-handled for another command", []string{"recover", "a", "-handled", "-"}, nil, "flag provided but not defined: -handled: asaas-queue help recover prints the flags"},
-		{"-last-event for another command", []string{"events", "a", "-last-event", "2026-11-20"}, nil, "flag provided but not defined: -last-event"},
-		{"no key", []string{"status"}, map[string]string{"ASAAS_API_KEY": ""}, "ASAAS_API_KEY: the API key is empty"},
-		{"a key of production", []string{"status"}, map[string]string{"ASAAS_API_KEY": "$aact_prod_1"}, "ASAAS_API_KEY is a key of production: leave -sandbox out, or set a key of the sandbox"},
+		{"-last-event for another command", []string{"rotate", "a", "-last-event", "2026-11-20"}, nil, "flag provided but not defined: -last-event"},
+		{"no key", []string{"status"}, map[string]string{"ASAAS_API_KEY": ""}, "ASAAS_API_KEY, with -sandbox: the API key is empty"},
+		{"a key of production", []string{"status"}, map[string]string{"ASAAS_API_KEY": "$aact_prod_1"}, "ASAAS_API_KEY, with -sandbox: the API key is not of the environment sandbox, it starts with $aact_prod_"},
 		{"no token", []string{"recover", "a", "-yes"}, map[string]string{"ASAAS_WEBHOOK_TOKEN": " "}, "ASAAS_WEBHOOK_TOKEN is not set: set it"},
 		{"a base URL that is none", []string{"status"}, map[string]string{"ASAAS_BASE_URL": "asaas"}, "ASAAS_BASE_URL is not the API's address"},
 	} {
@@ -332,7 +352,6 @@ func TestAnAsaasThatDoesNotAnswerExits1(t *testing.T) {
 		a.wait = atOnce
 		for _, args := range [][]string{
 			{"status"},
-			{"events", id},
 			{"remove-penalty", id, "-yes"},
 			{"resume", id, "-yes"},
 			{"recover", id, "-yes"},
@@ -349,12 +368,8 @@ func TestAnAsaasThatDoesNotAnswerExits1(t *testing.T) {
 func TestAWebhookThatIsNotThereExits3(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
-	for _, command := range []string{"events", "remove-penalty", "resume", "recover"} {
-		args := []string{command, "no-such-id"}
-		if command != "events" {
-			args = append(args, "-yes")
-		}
-		status, out, complaints := a.queue(t, args...)
+	for _, command := range []string{"remove-penalty", "resume", "recover"} {
+		status, out, complaints := a.queue(t, command, "no-such-id", "-yes")
 		if status != 3 || out != "" || !strings.Contains(complaints, "it was answered with 404") || !strings.Contains(complaints, "see the id, the account") {
 			t.Errorf("%s: exit status %d, prints %q, %q", command, status, out, complaints)
 		}

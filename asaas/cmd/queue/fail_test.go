@@ -132,7 +132,7 @@ func TestASignalSaysWhatWasChanged(t *testing.T) {
 		{"before anything", "", []string{"recover"}, "nothing was changed: nothing was sent: terminated signal received\n"},
 		{"while it is watched", "the penalty is removed", []string{"recover"}, "not recovered: the penalty was removed: it was interrupted with 7 failures counted, look again: terminated signal received\n"},
 		{"before the one change", "", []string{"remove-penalty"}, "nothing was changed: nothing was sent: terminated signal received\n"},
-		{"when nothing is to be changed", "", []string{"status"}, "nothing was changed: nothing was sent: terminated signal received\n"},
+		{"when nothing is to be changed", "", []string{"status"}, "asaas-queue: nothing was sent: terminated signal received\n"},
 	} {
 		a := newAccount(t)
 		id, broken := a.application(t, time.Hour)

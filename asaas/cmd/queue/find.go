@@ -27,15 +27,16 @@ func (p *program) find(ctx context.Context) error {
 	if len(found) == 0 {
 		return command.Error(command.Nothing, errors.New("no charge has this customer, reference, installment plan, subscription or Checkout: if it is a charge's own id, see idem show -entity"))
 	}
-	if err := p.printCharges(found); err != nil || p.json {
-		return err
+	p.printCharges(found)
+	if p.json {
+		return nil
 	}
-	var entities strings.Builder
+	next := "\nthe events of these:\n  idem show"
 	for _, c := range found[:min(len(found), 5)] {
-		entities.WriteString(" -entity " + terminal.Clean(c.ID))
+		next += " -entity " + terminal.Clean(c.ID)
 	}
-	_, err = fmt.Fprintf(p.out, "\nthe events of these:\n  idem show%s\n", entities.String())
-	return err
+	p.print(next)
+	return nil
 }
 
 // unmatched prints the paid charges that match nothing of the application's.
@@ -63,9 +64,7 @@ func (p *program) unmatched(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.printCharges(found); err != nil {
-		return err
-	}
+	p.printCharges(found)
 	if more := n - int64(len(found)); more > 0 {
 		fmt.Fprintln(p.complaints, command.Text("and %s more: -limit 0 prints all", more))
 	}
@@ -94,14 +93,12 @@ type charge struct {
 	Received  asaas.Money         `json:"received"`
 }
 
-func (p *program) printCharges(all []charges.Charge) error {
+func (p *program) printCharges(all []charges.Charge) {
 	t := &terminal.Table{Heads: []string{"CREATED", "ACCOUNT", "CHARGE", "STATUS", "VALUE", "PAID", "RECEIVED", "CUSTOMER", "REFERENCE"}}
 	for _, c := range all {
 		row := charge{c.Scope, c.ID, c.Customer, c.ExternalReference.Or(""), c.Created, c.Status, c.Deleted, c.Value, c.Paid, c.Received}
 		if p.json {
-			if err := p.printLine(row); err != nil {
-				return err
-			}
+			p.printJSON(row)
 			continue
 		}
 		status := strings.ToLower(string(c.Status))
@@ -111,8 +108,7 @@ func (p *program) printCharges(all []charges.Charge) error {
 		t.Add(cmp.Or(string(c.Created), "-"), terminal.Clean(c.Scope), terminal.Clean(c.ID), status, c.Value.String(), c.Paid.String(), c.Received.String(),
 			cmp.Or(terminal.Clean(c.Customer), "-"), cmp.Or(terminal.Clean(row.Reference), "-"))
 	}
-	if p.json {
-		return nil
+	if !p.json {
+		p.printTable(t)
 	}
-	return t.Print(p.out, p.width, 0)
 }

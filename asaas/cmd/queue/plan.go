@@ -3,7 +3,6 @@ package queue
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/webhook"
 	"github.com/paghooks/paghooks/internal/command"
-	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // wanted is the webhook as the program and the command line want it.
@@ -44,10 +42,11 @@ func (p *program) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.printPlan(plan); err != nil || !plan.Differs() {
-		return err
+	p.tell(planOf(plan))
+	if plan.Differs() {
+		return errAttention
 	}
-	return errAttention
+	return nil
 }
 
 func (p *program) makePlan(ctx context.Context) (*webhook.Plan, error) {
@@ -58,26 +57,17 @@ func (p *program) makePlan(ctx context.Context) (*webhook.Plan, error) {
 	return webhook.NewPlan(ctx, p.client, want, p.Dispatcher)
 }
 
-// planned is a plan as JSON.
+// planned is a plan as it is printed.
 type planned struct {
-	ID          string               `json:"id,omitempty"` // absent if there is no webhook, or more than one
-	Differences []webhook.Difference `json:"differences"`
-	Kept        []asaas.EventType    `json:"kept,omitempty"`
+	ID string `json:"id,omitempty"` // absent if there is no webhook, or more than one
+	*webhook.Plan
 }
 
-func (p *program) printPlan(plan *webhook.Plan) error {
-	if !p.json {
-		_, err := fmt.Fprintln(p.out, plan)
-		return err
+func planOf(plan *webhook.Plan) planned {
+	if plan.Webhook == nil {
+		return planned{"", plan}
 	}
-	out := planned{Differences: plan.Differences, Kept: plan.Kept}
-	if plan.Webhook != nil {
-		out.ID = plan.Webhook.ID
-	}
-	if out.Differences == nil {
-		out.Differences = []webhook.Difference{}
-	}
-	return p.printLine(out)
+	return planned{plan.Webhook.ID, plan}
 }
 
 // apply repairs the differences of the plan, once a person has confirmed it.
@@ -89,121 +79,27 @@ func (p *program) apply(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	if err := p.printPlan(plan); err != nil || !plan.Differs() {
-		return err
+	p.tell(planOf(plan))
+	if !plan.Differs() {
+		return nil
 	}
-	if err := p.confirmPlan(ctx); err != nil {
-		return err
+	if !p.yes {
+		if err := p.command.Confirm(ctx, "Repair what apply repairs? Event types that are removed are not made any more."); err != nil {
+			return err
+		}
 	}
 	applied, err := plan.Apply(ctx)
 	if err != nil {
-		if len(applied.Did) > 0 {
-			fmt.Fprintln(p.complaints, strings.Join(applied.Did, "\n"))
+		for _, did := range applied.Did {
+			fmt.Fprintln(p.complaints, did)
 		}
 		return err
 	}
-	if err := p.printApplied(applied); err != nil || len(applied.Left) == 0 {
-		return err
-	}
-	return errAttention
-}
-
-func (p *program) confirmPlan(ctx context.Context) error {
-	if p.yes {
-		return nil
-	}
-	return p.command.Confirm(ctx, "Repair what apply repairs? Event types that are removed are not made any more.")
-}
-
-func (p *program) printApplied(applied webhook.Applied) error {
-	if !p.json {
-		_, err := fmt.Fprintln(p.out, applied)
-		return err
-	}
-	return p.printLine(struct {
-		Did  []string             `json:"did"`
-		Next []string             `json:"next"`
-		Left []webhook.Difference `json:"left"`
-	}{append([]string{}, applied.Did...), append([]string{}, applied.Next...), append([]webhook.Difference{}, applied.Left...)})
-}
-
-// subscription is an event type, and whether it comes and is handled.
-type subscription struct {
-	Type       string `json:"type"`
-	Subscribed bool   `json:"subscribed"`
-	Handled    *bool  `json:"handled,omitempty"` // nil if it was not asked
-}
-
-// events prints the event types of a webhook.
-func (p *program) events(ctx context.Context) error {
-	handled, err := p.readHandled()
-	if err != nil {
-		return err
-	}
-	w, err := p.client.Webhook(ctx, p.id)
-	if err != nil {
-		return err
-	}
-	list := compare(w.Events.Or(nil), handled)
-	if p.json {
-		for _, s := range list {
-			err = errors.Join(err, p.printLine(s))
-		}
-	} else {
-		err = p.printEvents(list)
-	}
-	if err == nil && slices.ContainsFunc(list, subscription.isMissing) {
+	p.tell(applied)
+	if len(applied.Left) > 0 {
 		return errAttention
 	}
-	return err
-}
-
-// isMissing returns true if the application waits for events that never come.
-func (s subscription) isMissing() bool { return !s.Subscribed }
-
-// compare lists the subscribed types, and then the other handled ones. handled is
-// nil if that was not asked.
-func compare(subscribed []asaas.EventType, handled []string) []subscription {
-	out := []subscription{}
-	for _, t := range subscribed {
-		s := subscription{Type: string(t), Subscribed: true}
-		if handled != nil {
-			s.Handled = new(slices.Contains(handled, s.Type))
-		}
-		out = append(out, s)
-	}
-	for _, t := range handled {
-		if !slices.Contains(subscribed, asaas.EventType(t)) {
-			out = append(out, subscription{Type: t, Handled: new(true)})
-		}
-	}
-	return out
-}
-
-func (p *program) printEvents(list []subscription) error {
-	t := &terminal.Table{Heads: []string{"TYPE", "STATE"}}
-	for _, s := range list {
-		if s.Handled == nil {
-			if _, err := fmt.Fprintln(p.out, terminal.Clean(s.Type)); err != nil {
-				return err
-			}
-			continue
-		}
-		says := ""
-		switch {
-		case s.isMissing():
-			says = "NOT SUBSCRIBED, though handled"
-		case *s.Handled:
-			says = "subscribed and handled"
-		default:
-			says = "subscribed, not handled"
-		}
-		t.Add(terminal.Clean(s.Type), says)
-	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return t.Print(p.out, p.width, 0)
+	return nil
 }
 
 // readHandled reads the event types that the application handles; nil if

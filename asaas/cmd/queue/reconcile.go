@@ -28,18 +28,17 @@ func (p *program) reconcile(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	var fault error
 	report, err := charges.Reconcile(ctx, p.client, pool, charges.Settings{
 		Scope: p.scope, Since: p.since, Until: p.until, Calls: p.calls, Resume: p.resumeAt, Unsettled: true, DryRun: true,
-		Apply:   func(context.Context, pgx.Tx, charges.Change) error { return nil }, // without it the run would fill the table
-		Changed: func(c charges.Change) { fault = cmp.Or(fault, p.tellChange(c)) },
+		Apply: func(context.Context, pgx.Tx, charges.Change) error { return nil }, // without it the run would fill the table
+		Changed: func(c charges.Change) {
+			p.tell(reconciled{Step: "changed", Charge: c.After.ID, Before: worthOf(c.Before), After: worthOf(c.After)})
+		},
 	})
 	if err != nil && report.Cursor == nil { // nothing was read
 		return err
 	}
-	if fault = cmp.Or(fault, p.tellReport(report)); fault != nil {
-		return fault
-	}
+	p.tellReport(report)
 	switch {
 	case err != nil:
 		return err
@@ -108,17 +107,16 @@ type reconciled struct {
 	Error  string `json:"error,omitempty"`
 }
 
-func (p *program) tellChange(c charges.Change) error {
-	before, after := worthOf(c.Before), worthOf(c.After)
-	if p.json {
-		return p.printLine(reconciled{Step: "changed", Charge: c.After.ID, Before: before, After: after})
+func (r reconciled) String() string {
+	switch {
+	case r.Step == "gone":
+		return r.Charge + ": Asaas does not show it: it may have been removed, or the key is that of another account"
+	case r.Step == "failed":
+		return r.Charge + ": it cannot be copied: " + r.Error
+	case r.Before != nil && *r.Before == *r.After:
+		return fmt.Sprintf("%s: %s; its days, reference or fees differ", r.Charge, r.After)
 	}
-	text := fmt.Sprintf("%s: %s -> %s", c.After.ID, before, after)
-	if before != nil && *before == *after {
-		text = fmt.Sprintf("%s: %s; its days, reference or fees differ", c.After.ID, after)
-	}
-	_, err := fmt.Fprintln(p.out, command.Text("%s", text))
-	return err
+	return fmt.Sprintf("%s: %s -> %s", r.Charge, r.Before, r.After)
 }
 
 // end is the last line of JSON: done or paused.
@@ -134,53 +132,35 @@ type end struct {
 	SecondsToWait int64 `json:"seconds_to_wait,omitempty"`
 }
 
+func (e end) String() string {
+	text := fmt.Sprintf("%s: %d charges read with %d calls; %d would change, %d gone, %d failed; nothing was changed",
+		e.Step, e.Read, e.Calls, e.Changed, e.Gone, e.Failed)
+	if e.SecondsToWait > 0 {
+		text += fmt.Sprintf("; Asaas wants to be left alone for %s", time.Duration(e.SecondsToWait)*time.Second)
+	}
+	return text
+}
+
 // tellReport prints what is left to say at the end of a run.
-func (p *program) tellReport(r charges.Report) error {
-	var lines []reconciled
+func (p *program) tellReport(r charges.Report) {
 	for _, id := range r.Gone {
-		lines = append(lines, reconciled{Step: "gone", Charge: id})
+		p.tell(reconciled{Step: "gone", Charge: id})
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.Failed)) {
-		lines = append(lines, reconciled{Step: "failed", Charge: id, Error: r.Failed[id].Error()})
+		p.tell(reconciled{Step: "failed", Charge: id, Error: r.Failed[id].Error()})
 	}
 	last := end{"done", r.Read, r.Changed, len(r.Gone), len(r.Failed), r.Calls, r.Cursor, int64(r.Again / time.Second)}
 	if r.Cursor != nil {
 		last.Step = "paused"
 	}
-	if !p.json {
-		return p.printReport(lines, last)
+	p.tell(last)
+	if r.Cursor == nil || p.json {
+		return
 	}
-	for _, line := range lines {
-		if err := p.printLine(line); err != nil {
-			return err
-		}
-	}
-	return p.printLine(last)
-}
-
-func (p *program) printReport(lines []reconciled, last end) error {
-	for _, line := range lines {
-		text := line.Charge + ": Asaas does not show it: it may have been removed, or the key is that of another account"
-		if line.Error != "" {
-			text = line.Charge + ": it cannot be copied: " + line.Error
-		}
-		fmt.Fprintln(p.out, command.Text("%s", text))
-	}
-	text := fmt.Sprintf("%s: %d charges read with %d calls; %d would change, %d gone, %d failed; nothing was changed",
-		last.Step, last.Read, last.Calls, last.Changed, last.Gone, last.Failed)
-	if last.SecondsToWait > 0 {
-		text += fmt.Sprintf("; Asaas wants to be left alone for %s", time.Duration(last.SecondsToWait)*time.Second)
-	}
-	if _, err := fmt.Fprintln(p.out, text); err != nil || last.Cursor == nil {
-		return err
-	}
-	cursor, err := json.Marshal(last.Cursor)
-	if err != nil {
-		return err
-	}
-	account := ""
+	cursor, _ := json.Marshal(r.Cursor) // times and texts
+	flags := []string{"-resume-at '" + string(cursor) + "'"}
 	if p.scope != "" {
-		account = "-scope " + p.scope + " "
+		flags = append([]string{"-scope " + p.scope}, flags...)
 	}
-	return p.advise("reconcile " + account + "-resume-at '" + string(cursor) + "'")
+	p.tell(advice{Next: p.typed("reconcile", flags...)})
 }

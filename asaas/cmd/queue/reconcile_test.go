@@ -114,7 +114,7 @@ func TestReconcileGoesOnAtTheCursorThatItPrints(t *testing.T) {
 	first, cursor := append(slices.Clone(args), "-since", "2026-08-05"), ""
 	if status, out, _ := a.queue(t, first...); status != 1 || !strings.Contains(out, "\npaused: 0 charges read with 10 calls; ") {
 		t.Errorf("exit status %d, prints\n%s", status, out)
-	} else if _, cursor, _ = strings.Cut(out, "next: reconcile -scope shop -resume-at '"); cursor == "" {
+	} else if _, cursor, _ = strings.Cut(out, "next: asaas-queue reconcile -sandbox -scope shop -resume-at '"); cursor == "" {
 		t.Fatalf("no next step in\n%s", out)
 	}
 	_, out, _ := a.queue(t, first...)

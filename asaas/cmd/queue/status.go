@@ -3,9 +3,7 @@ package queue
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -21,56 +19,59 @@ import (
 
 // overview is the output of status as JSON.
 type overview struct {
-	Webhooks []row  `json:"webhooks"`
-	Owed     []debt `json:"owed"` // null if that is not known
+	Webhooks []row        `json:"webhooks"`
+	Owed     []asaas.Owed `json:"owed"` // null if that is not known
 
 	// The differences that keep events away from the application's webhook; absent where that is not named.
 	Differences []webhook.Difference `json:"differences,omitempty"`
 }
 
 // status prints all webhooks, and the events that the application owes.
-func (p *program) status(ctx context.Context) error {
-	rows := []row{}
-	attention := false
+func (p *program) status(ctx context.Context) (err error) {
+	o, attention := overview{Webhooks: []row{}}, false
 	for w, err := range p.client.Webhooks(ctx) {
 		if err != nil {
 			return err
 		}
 		r := newRow(w, p.lastEvent)
-		rows, attention = append(rows, r), attention || r.State.isHeldUp() || !r.Enabled
+		o.Webhooks, attention = append(o.Webhooks, r), attention || r.State.isHeldUp() || !r.Enabled
 	}
-	debts, known, err := p.debts(ctx)
-	if err != nil {
+	if o.Owed, err = p.debts(ctx); err != nil {
 		return err
 	}
-	lost, err := p.losses(ctx)
-	if err != nil {
+	if o.Differences, err = p.losses(ctx); err != nil {
 		return err
 	}
 	if p.json {
-		err = p.printLine(overview{rows, debts, lost})
+		p.printJSON(o)
 	} else {
-		err = errors.Join(p.printTable(rows), p.printLosses(lost), p.printOwed(debts, known), p.printStopped(rows))
+		p.printOverview(o)
 	}
-	if err == nil && (attention || len(debts) > 0 || len(lost) > 0) {
+	if attention || len(o.Owed) > 0 || len(o.Differences) > 0 {
 		return errAttention
 	}
-	return err
+	return nil
 }
 
-// printStopped prints the next step for each queue that Asaas has stopped: nothing in it is owed yet, because nothing
-// of it was delivered.
-func (p *program) printStopped(rows []row) error {
-	for _, r := range rows {
-		if r.State != stopped {
-			continue
-		}
-		if _, err := fmt.Fprintf(p.out, "%s is stopped, and what is in it was not delivered; fix the cause, then: %s recover %s\n",
-			terminal.Clean(r.Name), cmp.Or(p.Name, "asaas-queue"), terminal.Clean(r.ID)); err != nil {
-			return err
+func (p *program) printOverview(o overview) {
+	t := &terminal.Table{Heads: []string{"ID", "NAME", "URL", "STATE", "PENALIZED", "TIME LEFT"}}
+	for _, r := range o.Webhooks {
+		t.Add(terminal.Clean(r.ID), terminal.Clean(r.Name), terminal.Clean(r.URL), r.words(), strconv.Itoa(r.Penalized), r.timeLeft())
+	}
+	if len(o.Webhooks) > 0 {
+		p.printTable(t)
+	} else {
+		p.print("The account has no webhooks.")
+	}
+	for _, d := range o.Differences {
+		p.print(terminal.Clean(d.Text))
+	}
+	p.printOwed(o.Owed)
+	for _, r := range o.Webhooks {
+		if r.State == stopped { // nothing in it is owed yet, because nothing of it was delivered
+			p.print(terminal.Clean(r.Name) + " is stopped, and what is in it was not delivered; fix the cause, then: " + p.typed("recover", r.ID))
 		}
 	}
-	return nil
 }
 
 // losses returns the differences that keep events away from the application's webhook, where a
@@ -90,41 +91,6 @@ func (p *program) losses(ctx context.Context) (lost []webhook.Difference, err er
 		}
 	}
 	return lost, nil
-}
-
-func (p *program) printLosses(lost []webhook.Difference) error {
-	for _, d := range lost {
-		if _, err := fmt.Fprintf(p.out, "%s\n", terminal.Clean(d.Text)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *program) printTable(rows []row) error {
-	t := &terminal.Table{Heads: []string{"ID", "NAME", "URL", "STATE", "PENALIZED", "TIME LEFT"}}
-	for _, r := range rows {
-		t.Add(terminal.Clean(r.ID), terminal.Clean(r.Name), terminal.Clean(r.URL), p.words(r), strconv.Itoa(r.Penalized), p.timeLeft(r))
-	}
-	if len(rows) > 0 {
-		return t.Print(p.out, p.width, 0)
-	}
-	_, err := fmt.Fprintln(p.out, "The account has no webhooks.")
-	return err
-}
-
-// timeLeft is in days and hours, rounded down.
-func (p *program) timeLeft(r row) string {
-	switch {
-	case !r.State.isHeldUp():
-		return "-"
-	case r.SecondsLeft == nil:
-		return "give -last-event"
-	case *r.SecondsLeft == 0:
-		return "none, events may be deleted"
-	}
-	hours := *r.SecondsLeft / 3600
-	return fmt.Sprintf("%dd %dh", hours/24, hours%24)
 }
 
 // state is that of a webhook's queue, for people.
@@ -171,7 +137,7 @@ type row struct {
 
 func newRow(w *asaas.Webhook, lastEvent time.Time) row {
 	r := row{
-		ID: w.ID, Name: w.Name.Or(""), URL: placeOf(w.URL.Or("")), State: stateOf(w), Enabled: w.Enabled.Or(true),
+		ID: w.ID, Name: w.Name.Or(""), URL: shown.Place(w.URL.Or("")), State: stateOf(w), Enabled: w.Enabled.Or(true),
 		Penalized: penalized(w),
 	}
 	if r.State.isHeldUp() && !lastEvent.IsZero() {
@@ -181,72 +147,61 @@ func newRow(w *asaas.Webhook, lastEvent time.Time) row {
 	return r
 }
 
-// placeOf returns an address without parts that may be a secret.
-func placeOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
-}
-
 // words returns the state, with the other causes that keep events away.
-func (p *program) words(r row) string {
+func (r row) words() string {
 	if r.State != disabled && !r.Enabled {
 		return string(r.State) + ", disabled"
 	}
 	return string(r.State)
 }
 
-// debt counts the events of a type that the application owes, as JSON.
-type debt struct {
-	Type     asaas.EventType `json:"type"`
-	Parked   int             `json:"parked"`
-	Retrying int             `json:"retrying"`
-	Pending  int             `json:"pending"`
-	Failing  int             `json:"failing"`
-	Waiting  int             `json:"waiting"`
-	Oldest   time.Time       `json:"oldest"`
+// timeLeft is in days and hours, rounded down.
+func (r row) timeLeft() string {
+	switch {
+	case !r.State.isHeldUp():
+		return "-"
+	case r.SecondsLeft == nil:
+		return "give -last-event"
+	case *r.SecondsLeft == 0:
+		return "none, events may be deleted"
+	}
+	hours := *r.SecondsLeft / 3600
+	return fmt.Sprintf("%dd %dh", hours/24, hours%24)
 }
 
 // owed prints the events that the application owes. It returns errAttention if there are any.
 func (p *program) owed(ctx context.Context) error {
-	debts, known, err := p.debts(ctx)
+	debts, err := p.debts(ctx)
 	if err != nil {
 		return err
 	}
 	if p.json {
-		err = p.printLine(struct {
-			ID   string `json:"id"`
-			Step string `json:"step"`
-			Owed []debt `json:"owed"` // null if that is not known
+		p.printJSON(struct {
+			ID   string       `json:"id"`
+			Step string       `json:"step"`
+			Owed []asaas.Owed `json:"owed"` // null if that is not known
 		}{p.id, string(asaas.RecoveryOwed), debts})
 	} else {
-		err = p.printOwed(debts, known)
+		p.printOwed(debts)
 	}
-	if err == nil && len(debts) > 0 {
+	if len(debts) > 0 {
 		return errAttention
 	}
-	return err
+	return nil
 }
 
 // debts returns nil where no database is named.
-func (p *program) debts(ctx context.Context) (debts []debt, known bool, err error) {
+func (p *program) debts(ctx context.Context) ([]asaas.Owed, error) {
 	events, end, err := p.store(ctx)
 	if err != nil || events == nil {
-		return nil, false, err
+		return nil, err
 	}
 	defer end()
 	owed, err := asaas.ListOwed(ctx, events)
 	if err != nil {
-		return nil, false, fmt.Errorf("what the application owes is not known, see its database: %w", err)
+		return nil, fmt.Errorf("what the application owes is not known, see its database: %w", err)
 	}
-	debts = []debt{}
-	for _, o := range owed {
-		o.Oldest = o.Oldest.UTC()
-		debts = append(debts, debt(o))
-	}
-	return debts, true, nil
+	return append([]asaas.Owed{}, owed...), nil
 }
 
 // store returns the application's events: those of the receiver that this program was built
@@ -267,29 +222,25 @@ var errNoDatabase = command.Usage("DATABASE_URL is not the address of a database
 
 const owedUnknown string = "What the application owes is not known: set DATABASE_URL to its database to see the events that are parked."
 
-func (p *program) printOwed(debts []debt, known bool) error {
-	if !known {
-		_, err := fmt.Fprintln(p.complaints, command.Text(owedUnknown))
-		return err
-	}
-	if len(debts) == 0 {
-		_, err := fmt.Fprintln(p.out, shown.NothingOwed+"; reconcile finds what was never delivered")
-		return err
-	}
-	fmt.Fprintln(p.out, "still owed; idem list shows the events, and why:")
-	for _, d := range debts {
-		fmt.Fprintln(p.out, "  "+command.Text("%s, since %s", asaas.Owed(d), d.Oldest.In(p.zone).Format(time.DateTime+" MST")))
-	}
-	_, err := fmt.Fprintln(p.out, p.howToReplay())
-	return err
-}
-
-func (p *program) howToReplay() string {
+func (p *program) printOwed(debts []asaas.Owed) {
 	switch {
-	case p.Events == nil:
-		return "next: once that is fixed, idem requeue -failed has the workers of an inbox process them; without an inbox, replay them with a program that has the handlers, such as this command with recover -replay"
-	case p.replay:
-		return "next: fix that, and run recover -replay again"
+	case debts == nil:
+		fmt.Fprintln(p.complaints, owedUnknown)
+		return
+	case len(debts) == 0:
+		p.print(shown.NothingOwed + "; reconcile finds what was never delivered")
+		return
 	}
-	return "next: once that is fixed, recover -replay works through what is parked or retrying, and workers through the others"
+	p.print("still owed; idem list shows the events, and why:")
+	for _, d := range debts {
+		p.print(fmt.Sprintf("  %s, since %s", d, d.Oldest.In(p.zone).Format(time.DateTime+" MST")))
+	}
+	switch again := p.typed("recover", cmp.Or(p.id, "ID"), "-replay"); {
+	case p.Events == nil:
+		p.print("next: once that is fixed, idem requeue -failed has the workers of an inbox process them; without an inbox, replay them with a program that has the handlers, such as this command with recover -replay")
+	case p.replay:
+		p.print("next: fix that, and again: " + again)
+	default:
+		p.print("next: once that is fixed, " + again + " works through what is parked or retrying, and workers through the others")
+	}
 }

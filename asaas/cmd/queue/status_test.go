@@ -111,8 +111,8 @@ func TestTheStateOfAQueueIsNotGuessed(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", body, diff)
 		}
-		if words := string(got.State) + ", disabled"; got.State.isHeldUp() && !got.Enabled && new(program).words(got) != words {
-			t.Errorf("%s: says %q, want %q", body, new(program).words(got), words)
+		if words := string(got.State) + ", disabled"; got.State.isHeldUp() && !got.Enabled && got.words() != words {
+			t.Errorf("%s: says %q, want %q", body, got.words(), words)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestRecoverReplaysWithTheHandlers(t *testing.T) {
 		t.Errorf("without handlers: exit status %d, prints %q, %q", status, out, complaints)
 	}
 	a.events = a.handlers
-	if status, out, _ := a.queue(t, "status"); status != 4 || !strings.Contains(out, "recover -replay works through what is parked") {
+	if status, out, _ := a.queue(t, "status"); status != 4 || !strings.Contains(out, "next: once that is fixed, asaas-queue recover -sandbox ID -replay works through what is parked") {
 		t.Errorf("exit status %d, prints %q", status, out)
 	}
 	status, out, complaints = a.queue(t, args...)
@@ -186,16 +186,6 @@ func TestRecoverReplaysWithTheHandlers(t *testing.T) {
 		t.Errorf("exit status %d, prints %q, %q", status, out, complaints)
 	}
 	if status, out, _ := a.queue(t, append(args, "-json")...); status != 0 || !strings.HasSuffix(out, `"step":"owed","owed":[]}`+"\n") {
-		t.Errorf("exit status %d, prints %q", status, out)
-	}
-}
-
-func TestWhatIsReplayedIsPrintedAsJSON(t *testing.T) {
-	t.Parallel()
-	a, id := outage(t)
-	a.events = a.handlers
-	status, out, _ := a.queue(t, "recover", id, "-yes", "-json", "-replay")
-	if says := `"step":"replayed","penalized_requests":0,"replayed":{"done":2,"failed":0,"unhandled":0}}` + "\n"; status != 0 || !strings.Contains(out, says) {
 		t.Errorf("exit status %d, prints %q", status, out)
 	}
 }
@@ -241,11 +231,11 @@ func TestADatabaseThatCannotBeReadIsSaidWithoutItsPassword(t *testing.T) {
 	}
 }
 
-func TestAPenaltyThatIsNotCountedIsRemovedByForce(t *testing.T) {
+func TestAPenaltyThatIsNotCountedIsRemoved(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
 	fine, _, _, _ := a.webhooks()
-	if status, out, _ := a.queue(t, "remove-penalty", fine, "-yes", "-force"); status != 0 || !strings.HasPrefix(out, "the penalty is removed\n") || len(a.changes()) != 1 {
+	if status, out, _ := a.queue(t, "remove-penalty", fine, "-yes"); status != 0 || !strings.HasPrefix(out, "the penalty is removed\n") || len(a.changes()) != 1 {
 		t.Errorf("exit status %d, prints %q, changes %v", status, out, a.changes())
 	}
 }
