@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/redact"
 	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/internal/lang"
@@ -136,12 +137,13 @@ func (v *visit) act(ctx context.Context) error {
 	if left > 0 || came > 0 {
 		reason = strings.TrimPrefix(fmt.Sprintf("%s; of %d events that were shown, %d had left the list, and %d came since: those are left alone", reason, len(marks), left, came), "; ")
 	}
-	failed := s.tried.begin(v.user)
 	if a.Name == "dry-run" { // others store the error with the event
-		op.Failed = failed
+		op.Failed = func(e idem.Event, err error) {
+			v.Logger.Warn("a dry run of the console failed", slog.String("type", e.Type), slog.String("id", e.ID), slog.String("error", redact.Error(err, op.RedactError).Error()))
+		}
 	}
 	return v.begin(a.Name, func(ctx context.Context) error {
-		defer s.counts.forget()
+		defer s.counts.Forget()
 		_, err := a.Do(ctx, reason)
 		return err
 	})

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -139,14 +140,15 @@ func TestDryRunTellsWhatTheHandlerSays(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
 	a.letters("e1")
+	var log bytes.Buffer
+	a.page.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	a.confirm("confirm?action=dry-run"+oneEvent, "").want(303)
-	a.get("trail?source=letters").want(200, "0 done, 1 failed, 0 without a handler; first failure: paid e1", "Your last dry run failed first at paid e1: no such order: order-e1")
+	a.get("trail?source=letters").want(200, "0 done, 1 failed, 0 without a handler; first failure: paid e1")
+	if !strings.Contains(log.String(), "no such order: order-e1") {
+		t.Errorf("the log does not have the handler's error: %s", log.String())
+	}
 	if kept := a.get("action?source=letters&id=1"); strings.Contains(kept.body, "no such order") {
 		t.Error("the audit trail keeps the handler's error")
-	}
-	a.confirm("confirm?action=replay"+oneEvent, "").want(303)
-	if got := a.get("trail?source=letters"); strings.Contains(got.body, "Your last dry run") {
-		t.Error("the trail shows a dry run of before the replay")
 	}
 	a.wantState("letters", "e1", idem.StateParked)
 }

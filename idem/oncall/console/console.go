@@ -12,6 +12,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker/outbox"
 	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/internal/latest"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 	"github.com/paghooks/paghooks/internal/lang"
@@ -45,19 +46,6 @@ type Handler struct {
 	// events that they hold. Default: none.
 	Queues map[string]gauge.Queues
 
-	// Links lead to the provider's page of an entity, by how the entity's id begins. They are
-	// addresses of http or https, in which {id} stands for the id:
-	//
-	//	page.Links = map[string]string{"pay_": "https://erp.shop.example/charges/{id}"}
-	//
-	// Asaas documents no stable address of a charge in its dashboard, so that there is none by
-	// itself: give that of your account, or of your own back office. Default: none.
-	Links map[string]string
-
-	// Fields are the names of the fields of bodies that events are found by, by the source, such as
-	// asaas.SearchFields. They must not be personal. Default: none.
-	Fields map[string][]string
-
 	// Unmatched returns the newest paid charges that match nothing of the application's, n at most, as the List
 	// of charges.Unmatched does. The overview has their number if that is a part of Health. Default: nil.
 	Unmatched func(ctx context.Context, n int) ([]Charge, error)
@@ -66,7 +54,7 @@ type Handler struct {
 	// at most, as charges.Find does: the field at the top of the page finds them. Default: nil.
 	Charges func(ctx context.Context, name string, n int) ([]Charge, error)
 
-	// Logger gets the errors of pages and of actions in the background.
+	// Logger gets the errors of pages, of dry runs, and of actions in the background.
 	// Default: slog.Default().
 	Logger *slog.Logger
 
@@ -74,7 +62,7 @@ type Handler struct {
 	protected *http.CrossOriginProtection
 	moment    time.Duration // how long the overview waits for counts
 	running   *running
-	report    latest[health.Report]
+	report    *latest.Value[health.Report]
 }
 
 var _ http.Handler = (*Handler)(nil)
@@ -85,9 +73,8 @@ type source struct {
 	receiver idem.Receiver
 	events   *operator.Operator // without a name: it reads
 	workers  bool
-	counts   latest[operator.State]
-	held     latest[[]gauge.Queue]
-	tried    tried
+	counts   *latest.Value[operator.State]
+	held     *latest.Value[[]gauge.Queue] // of its provider
 }
 
 // New returns a page for the events of receivers. Of a processor and an inbox of the
@@ -105,7 +92,8 @@ func New(receivers ...idem.Receiver) *Handler {
 		parts = append(parts, health.Of(r))
 		workers := hasWorkers(r)
 		events := operator.New(r, "")
-		s := &source{name: events.SourceName(), receiver: r, events: events, workers: workers}
+		s := &source{name: events.SourceName(), receiver: r, events: events, workers: workers, counts: reading(h, freshCounts, events.State)}
+		s.held = reading(h, freshQueues, func(ctx context.Context) ([]gauge.Queue, error) { return h.Queues[s.name].Queues(ctx) })
 		i := slices.IndexFunc(h.sources, func(other *source) bool { return other.name == s.name })
 		switch {
 		case i < 0:
@@ -114,6 +102,7 @@ func New(receivers ...idem.Receiver) *Handler {
 			h.sources[i] = s
 		}
 	}
+	h.report = reading(h, freshCounts, h.examine)
 	h.Health = health.New(parts...)
 	h.Health.Logger = nil // the program's own logs the same
 	return h
@@ -179,7 +168,6 @@ var pages = map[string]page{
 	"event":     {http.MethodGet, see, (*visit).event},
 	"entity":    {http.MethodGet, see, (*visit).entity},
 	"find":      {http.MethodGet, see, (*visit).find},
-	"search":    {http.MethodGet, see, (*visit).search},
 	"conflicts": {http.MethodGet, see, (*visit).conflicts},
 	"blocked":   {http.MethodGet, see, (*visit).blocked},
 	"queues":    {http.MethodGet, see, (*visit).queues},
@@ -246,7 +234,7 @@ func (v *visit) serve() error {
 		return err
 	}
 	limit := pageTime
-	if v.r.Form.Get("all") != "" || v.r.Form.Get("long") != "" {
+	if v.r.Form.Get("all") != "" {
 		limit = scanTime
 	}
 	ctx, cancel := context.WithTimeout(v.r.Context(), limit)

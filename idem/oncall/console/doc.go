@@ -10,13 +10,11 @@
 //	defer page.Close()
 //	mux.Handle("/webhooks/console/", page)
 //
-// Further settings have all parts of the program say what is not well; show the provider's delivery queues, and
-// release them; find events by ids in their bodies; and link a charge to a page of yours:
+// Further settings have all parts of the program say what is not well, and show the provider's delivery queues, and
+// release them:
 //
 //	page.Health = health.New(processor, canary)
 //	page.Queues = map[string]gauge.Queues{"asaas": webhook.NewQueues(client, token, processor)}
-//	page.Fields = map[string][]string{"asaas": asaas.SearchFields}
-//	page.Links = map[string]string{"pay_": "https://erp.shop.example/charges/{id}"}
 //
 // The fields Unmatched and Charges list paid charges that match nothing of the application's, and find those of a customer or a
 // reference: the example has both, of asaas/charges.
@@ -68,10 +66,7 @@
 // error and next attempt, which process works on it, or that no workers are alive. The
 // field at the top finds an event by its id, or all events of an entity, in every source
 // and account, done ones too. Where that would read more than a million rows it asks
-// first: see operator.Operator.ScanOfKey. An event that is not found so can be searched
-// for by a part of an id, or by the fields that [Handler].Fields names, in bodies that
-// are kept. A search takes 3 seconds at most, or 25 if it is asked to, and names the
-// part that it has left out.
+// first: see operator.Operator.ScanOfKey.
 //
 // Requeue is offered where the receiver has workers: for an [idem.Inbox] and an
 // [outbox.Outbox].

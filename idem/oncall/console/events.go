@@ -72,7 +72,6 @@ type detail struct {
 	Shown   string              // how its body is shown: "", "masked" or "whole"
 	Verbs   []verb              // that may be asked for
 	Actions []operator.ActionOn // the last ones that touched it
-	Link    string              // to the provider's page of its entity; "" for none
 }
 
 // maxActions is the number of actions that the page of an event lists.
@@ -101,7 +100,7 @@ func (v *visit) found(ctx context.Context) (d detail, err error) {
 		}
 		return isOpen || a.IsOfNamed
 	})
-	return detail{Lookup: v.errorsHiddenOf(e), Actions: touched, Link: v.link(e.StoredEvent), Open: isOpen, Stored: e.Payload != nil, Verbs: may}, nil
+	return detail{Lookup: v.errorsHiddenOf(e), Actions: touched, Open: isOpen, Stored: e.Payload != nil, Verbs: may}, nil
 }
 
 func (v *visit) event(ctx context.Context) error {

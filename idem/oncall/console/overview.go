@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/latest"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 	"github.com/paghooks/paghooks/internal/lang"
@@ -19,32 +20,38 @@ const (
 	freshQueues = 30 * time.Second // providers limit how often they are asked
 )
 
+// reading returns a value that is read while somebody looks, for at most a tenth of the time, or half of it while
+// that fails.
+func reading[T any](h *Handler, fresh time.Duration, read func(context.Context) (T, error)) *latest.Value[T] {
+	return &latest.Value[T]{Read: read, Limit: time.Minute, Fresh: fresh, Pause: 10, Go: h.running.look}
+}
+
 // refresh starts readings of the source's counts and queues.
 func (s *source) refresh(h *Handler) {
-	s.counts.refresh(h.running, freshCounts, s.events.State)
-	if q := h.Queues[s.name]; q != nil {
-		s.held.refresh(h.running, freshQueues, q.Queues)
+	s.counts.Refresh()
+	if h.Queues[s.name] != nil {
+		s.held.Refresh()
 	}
 }
 
 // summary is a source on the overview.
 type summary struct {
 	Source   string
-	Stats    reading[operator.State]
+	Stats    latest.Reading[operator.State]
 	Tiles    []tile
 	Workers  bool // whether it has any
 	Provider bool // whether its queues are known
-	Queues   reading[[]gauge.Queue]
+	Queues   latest.Reading[[]gauge.Queue]
 }
 
 func (v *visit) overview(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, v.moment)
 	defer cancel()
-	v.report.refresh(v.running, freshCounts, v.examine)
+	v.report.Refresh()
 	for _, s := range v.sources {
 		s.refresh(v.Handler)
 	}
-	report, _ := v.report.get(ctx)
+	report := v.report.Get(ctx)
 	shown := struct {
 		Found   []fault
 		Known   bool // whether everything was looked at
@@ -52,9 +59,8 @@ func (v *visit) overview(ctx context.Context) error {
 		Sources []summary
 	}{Known: !report.At.IsZero()}
 	for _, s := range v.sources {
-		now, before := s.counts.get(ctx)
-		queues, _ := s.held.get(ctx)
-		tiles := v.tiles(s, now, before)
+		now, queues := s.counts.Get(ctx), s.held.Get(ctx)
+		tiles := v.tiles(s, now.Value)
 		for _, c := range report.Value.Checks {
 			if c.Source == s.name && c.Name == "unmatched" && c.Count != nil && v.Unmatched != nil {
 				tiles = append(tiles, tile{Name: "unmatched", Href: "unmatched", Count: *c.Count, Bad: !c.Healthy, Says: []template.HTML{said(v.lang, "paid charges that match nothing of the application's")}})
@@ -71,22 +77,18 @@ func (v *visit) overview(ctx context.Context) error {
 
 // tile is a number on the overview, and where it leads.
 type tile struct {
-	Name          idem.State // or another word for these events
-	Href          string
-	Count, Change int64 // Change is a minute's, since an earlier look
-	Oldest        time.Duration
-	Bad           bool
-	Says          []template.HTML
+	Name   idem.State // or another word for these events
+	Href   string
+	Count  int64
+	Oldest time.Duration
+	Bad    bool
+	Says   []template.HTML
 }
 
-func (v *visit) tiles(s *source, now, before reading[operator.State]) []tile {
-	n, b := now.Value, before.Value
-	events := func(name idem.State, of, was idem.Backlog, bad bool, says ...template.HTML) tile {
-		t := tile{Name: name, Href: "events?" + query(field{"source", s.name}, field{"state", string(name)}), Count: of.Events, Oldest: of.Oldest, Bad: bad && of.Events > 0, Says: says}
-		if !before.At.IsZero() {
-			t.Change = perMinute(of.Events-was.Events, now.At.Sub(before.At))
-		}
-		return t
+func (v *visit) tiles(s *source, n operator.State) []tile {
+	events := func(name idem.State, of idem.Backlog, bad bool, says lang.Text) tile {
+		href := "events?" + query(field{"source", s.name}, field{"state", string(name)})
+		return tile{Name: name, Href: href, Count: of.Events, Oldest: of.Oldest, Bad: bad && of.Events > 0, Says: []template.HTML{said(v.lang, says)}}
 	}
 	next, fails := lang.Text("stored, workers are next"), lang.Text("failed, the provider delivers them again")
 	if s.workers {
@@ -95,7 +97,7 @@ func (v *visit) tiles(s *source, now, before reading[operator.State]) []tile {
 	if s.lacksWorkers(n) {
 		next = "stored, and no workers are alive"
 	}
-	failing := events(failing, idem.Backlog{Events: n.Failing}, idem.Backlog{Events: b.Failing}, true, said(v.lang, fails))
+	failing := events(failing, idem.Backlog{Events: n.Failing}, true, fails)
 	for _, t := range n.FailingTypes {
 		failing.Says = append(failing.Says, template.HTML(v.lang.Number(t.Events)+" ")+long(cmp.Or(t.Type, "–")))
 	}
@@ -104,16 +106,12 @@ func (v *visit) tiles(s *source, now, before reading[operator.State]) []tile {
 		blocked.Says = append(blocked.Says, count(v.lang, n.Standing, "%s event behind a parked one", "%s events behind a parked one"))
 	}
 	return []tile{
-		events(idem.StatePending, n.Pending, b.Pending, s.lacksWorkers(n), said(v.lang, next)),
+		events(idem.StatePending, n.Pending, s.lacksWorkers(n), next),
 		failing,
-		events(idem.StateParked, n.Parked, b.Parked, true, said(v.lang, "failed, and wait for you")),
+		events(idem.StateParked, n.Parked, true, "failed, and wait for you"),
 		blocked,
-		events(idem.StateUnhandled, n.Unhandled, b.Unhandled, false, said(v.lang, "no handler when they came")),
+		events(idem.StateUnhandled, n.Unhandled, false, "no handler when they came"),
 	}
-}
-
-func perMinute(n int64, in time.Duration) int64 {
-	return int64(float64(n) / max(in.Minutes(), 1.0/60))
 }
 
 func (v *visit) blocked(ctx context.Context) error {
@@ -135,7 +133,7 @@ func (v *visit) blocked(ctx context.Context) error {
 // provider holds the queues of a source, as its provider reports them.
 type provider struct {
 	Source string
-	Queues reading[[]gauge.Queue]
+	Queues latest.Reading[[]gauge.Queue]
 }
 
 func (v *visit) queues(ctx context.Context) error {
@@ -147,8 +145,7 @@ func (v *visit) queues(ctx context.Context) error {
 	}
 	for _, s := range v.sources {
 		if v.Queues[s.name] != nil {
-			queues, _ := s.held.get(ctx)
-			all = append(all, provider{s.name, queues})
+			all = append(all, provider{s.name, s.held.Get(ctx)})
 		}
 	}
 	return v.render(http.StatusOK, "queues", v.say("Provider queues"), all)
@@ -163,7 +160,7 @@ func (v *visit) release(context.Context) error {
 	}
 	op, reason := v.operator(), reasonOf(v.r.PostForm)
 	return v.begin("release", func(ctx context.Context) error {
-		defer s.held.forget()
+		defer s.held.Forget()
 		return op.Record(ctx, "release queue", "queue "+id, reason, func(ctx context.Context) (string, error) { return queues.Release(ctx, id) })
 	})
 }

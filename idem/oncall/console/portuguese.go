@@ -129,33 +129,18 @@ var portuguese = lang.Catalog{
 	"This page is not up to date: it could not be refreshed, which is tried again.":                                                         "Esta página está desatualizada: não foi possível atualizá-la, e haverá nova tentativa.",
 	"This page is not refreshed any more: your session may have ended. Load it again.":                                                      "Esta página não se atualiza mais: sua sessão pode ter terminado. Carregue-a de novo.",
 
-	// Tiles, and searches.
+	// Tiles, and charges.
 	"failed, and tried again by themselves": "falharam e terão novas tentativas automáticas",
-	"Search":                                "Pesquisa",
-	"There is no such search: look for a part of an id, or for a field.": "Essa pesquisa não existe: procure uma parte de um id, ou um campo.",
-	"Write at least %s letters of an id.":                                "Escreva ao menos %s letras de um id.",
-	"Events whose id or entity has the part %s, in every state:":         "Eventos cujo id ou entidade contém %s, em qualquer estado:",
-	"Events whose body has %s in one of these fields:":                   "Eventos cujo payload tem %s em um destes campos:",
-	"The application has not told this page of any fields.":              "A aplicação não informou nenhum campo a esta página.",
-	"Charge":            "Cobrança",
-	"Reference":         "Referência",
-	"Paid":              "Pago",
-	"Unmatched charges": "Cobranças sem correspondência",
-	"unmatched":         "sem correspondência",
+	"Charge":                                "Cobrança",
+	"Reference":                             "Referência",
+	"Paid":                                  "Pago",
+	"Unmatched charges":                     "Cobranças sem correspondência",
+	"unmatched":                             "sem correspondência",
 	"paid charges that match nothing of the application's":                                                           "cobranças pagas que não correspondem a nada da aplicação",
 	"These charges are paid, and match nothing of the application's, the newest first: match each, or give it back.": "Estas cobranças foram pagas e não correspondem a nada da aplicação, as mais recentes primeiro: associe cada uma, ou estorne-a.",
 	"Charges of this customer or reference":                                                                          "Cobranças deste cliente ou desta referência",
 	"The application has not told this page of any charges.":                                                         "A aplicação não informou nenhuma cobrança a esta página.",
-	"There is none.":               "Não há nenhum.",
-	"None was found in this time.": "Nenhum foi encontrado nesse tempo.",
-	"Bodies go when their events are done, unless the application keeps them: events without a body are not found by a field.": "O payload é excluído quando o evento é concluído, a menos que a aplicação o guarde: eventos sem payload não são encontrados por um campo.",
-	"This took %s.": "Levou %s.",
-	"Not everything was looked through: the time was over, or there are more than a page lists.": "Nem tudo foi examinado: o tempo acabou, ou há mais do que uma página lista.",
-	"Look for up to %s":             "Procurar por até %s",
-	"Look for %s elsewhere:":        "Procurar %s em outro lugar:",
-	"as a part of ids and entities": "como parte de ids e entidades",
-	"in fields of bodies":           "em campos dos payloads",
-	"at the provider":               "no provedor",
+	"There is none.": "Não há nenhum.",
 
 	// Lists.
 	"Filter":              "Filtrar",
@@ -230,7 +215,6 @@ var portuguese = lang.Catalog{
 	"no handler when they came":                     "não havia handler quando chegaram",
 	"failed, and wait for you":                      "falharam e esperam por você",
 	"oldest %s":                                     "o mais antigo há %s",
-	"%s a minute":                                   "%s por minuto",
 	"entities whose events wait for an earlier one": "entidades cujos eventos aguardam um anterior",
 
 	// Blocked entities.
@@ -290,15 +274,14 @@ var portuguese = lang.Catalog{
 	"Back to the events": "Voltar aos eventos",
 
 	// The audit trail.
-	"What":                                 "O quê",
-	"Who":                                  "Quem",
-	"When":                                 "Quando",
-	"Began":                                "Início",
-	"Ended":                                "Fim",
-	"Which events":                         "Quais eventos",
-	"Result":                               "Resultado",
-	"Nobody has done anything.":            "Ninguém fez nada.",
-	"Your last dry run failed first at %s": "Sua última execução de teste falhou primeiro em %s",
+	"What":                      "O quê",
+	"Who":                       "Quem",
+	"When":                      "Quando",
+	"Began":                     "Início",
+	"Ended":                     "Fim",
+	"Which events":              "Quais eventos",
+	"Result":                    "Resultado",
+	"Nobody has done anything.": "Ninguém fez nada.",
 
 	// Problems.
 	"Bad request":        "Pedido inválido",

@@ -43,7 +43,7 @@ func parse(l lang.Lang) map[string]*template.Template {
 		"row_key":      rowKey,
 	}).ParseFS(files, "page/layout.html", "page/parts.html"))
 	all := map[string]*template.Template{}
-	for _, name := range []string{"overview", "events", "entity", "event", "find", "search", "conflicts", "blocked", "queues", "unmatched", "trail", "action", "confirm", "problem"} {
+	for _, name := range []string{"overview", "events", "entity", "event", "find", "conflicts", "blocked", "queues", "unmatched", "trail", "action", "confirm", "problem"} {
 		all[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "page/"+name+".html"))
 	}
 	return all

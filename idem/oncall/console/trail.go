@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -30,18 +29,13 @@ func (v *visit) trail(ctx context.Context) error {
 	if len(actions) == perPage {
 		next = actions[perPage-1].ID
 	}
-	tried := v.source.tried.of(v.user)
-	if !v.access.Reveal {
-		tried = "" // it may name a person
-	}
 	if slices.ContainsFunc(actions, func(a operator.Action) bool { return a.Alive }) {
 		v.live = liveRunning
 	}
 	return v.render(http.StatusOK, "trail", v.say("Audit trail"), struct {
 		Actions []operator.Action
 		Next    int64
-		Tried   string // how this user's last dry run failed first
-	}{actions, next, tried})
+	}{actions, next})
 }
 
 // recorded says a text of the audit trail, which is stored in English: each of its parts, with the numbers in
@@ -176,7 +170,7 @@ func (r *running) start(do func(context.Context) error) (<-chan error, error) {
 	r.now++
 	ended := make(chan error, 1)
 	r.all.Go(func() {
-		err := protect(r.ctx, do)
+		err := do(r.ctx)
 		r.mu.Lock()
 		r.now--
 		r.mu.Unlock()
@@ -195,50 +189,10 @@ func (r *running) look(read func(context.Context)) bool {
 	return !r.closed
 }
 
-// protect returns a panic, of an application's Queues for example, as an error.
-func protect(ctx context.Context, do func(context.Context) error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("console: panic: %v", p)
-		}
-	}()
-	return do(ctx)
-}
-
 func (r *running) close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
 	r.cancel()
 	r.all.Wait()
-}
-
-// tried holds the first failure of the last dry run of each user, in this process. A dry run stores
-// nothing, and the audit trail keeps no handler's error.
-type tried struct {
-	mu    sync.Mutex
-	first map[string]string
-}
-
-// begin forgets the user's last dry run, and returns a function that notes a failure.
-func (t *tried) begin(user string) func(idem.Event, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.first == nil {
-		t.first = map[string]string{}
-	}
-	delete(t.first, user)
-	return func(e idem.Event, err error) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.first[user] == "" {
-			t.first[user] = fmt.Sprintf("%s %s: %v", e.Type, e.ID, err)
-		}
-	}
-}
-
-func (t *tried) of(user string) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.first[user]
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/internal/latest"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 	"github.com/paghooks/paghooks/internal/lang"
@@ -64,7 +65,7 @@ func (s *source) lacksWorkers(n operator.State) bool {
 }
 
 // faults returns what a source's own numbers say, some of it before health does.
-func (v *visit) faults(s *source, now reading[operator.State], queues reading[[]gauge.Queue]) (all []fault) {
+func (v *visit) faults(s *source, now latest.Reading[operator.State], queues latest.Reading[[]gauge.Queue]) (all []fault) {
 	n := now.Value
 	add := func(check, page, level string, says template.HTML) {
 		all = append(all, fault{s.name, check, level, says, "", page})

@@ -29,7 +29,7 @@ func TestEveryActionByMouse(t *testing.T) {
 	b.wantText(`"cpfCnpj": "123.456.789-09"`, `"value": 129.90`)
 	b.click("button", "Dry run…")
 	b.click("button", "Dry run 1 event")
-	b.wantText("failed first at PAYMENT_RECEIVED e1: no such order: a", "shown masked", "shown whole")
+	b.wantText("0 done, 1 failed", "first failure: PAYMENT_RECEIVED e1", "shown masked", "shown whole")
 	b.wantState("e1", idem.StateParked)
 
 	b.broken.Store(false)

@@ -105,8 +105,6 @@ func newTab(t testing.TB) *tab {
 		b.asked.Add(1)
 		return "ana@shop.example", console.Access{See: !b.ended.Load(), Reveal: true, Act: true}
 	}
-	page.Fields = map[string][]string{"letters": {"order"}}
-	page.Links = map[string]string{"pay_": "https://erp.shop.example/{id}"}
 	page.Queues = map[string]gauge.Queues{"letters": &queues{}}
 	page.Unmatched = func(context.Context, int) ([]console.Charge, error) {
 		return []console.Charge{{Source: "letters", ID: "pay_080225913260", Reference: "order-4711", Paid: "129.90", At: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)}}, nil
@@ -270,7 +268,7 @@ func (b *tab) fill() []string {
 		"", "events?source=letters", "event?source=letters&id=" + id, "entity?source=letters&entity=pay_080225913252", "blocked?source=letters", "queues", "trail?source=letters",
 		"action?source=letters&id=1", "confirm?source=letters&action=discard&id=" + id, "events?source=letters&state=retrying", "nothing",
 		"action?source=letters&id=2", "action?source=letters&id=3", "action?source=letters&id=4", "confirm?source=letters&action=replay",
-		"confirm?source=letters&action=erase&one=1&account=&id=" + id, "search?in=part&q=pay_0802", "search?in=fields&q=pay_080225913252", "events?source=letters&boxes=all",
+		"confirm?source=letters&action=erase&one=1&account=&id=" + id, "events?source=letters&boxes=all",
 		"find?q=pay_080225913252", "find?q=cus_1", "unmatched", "conflicts?source=letters", "event?source=letters&id=evt_05b708f961d739ea7eba7e4db318f621%26102",
 	}
 }
