@@ -116,7 +116,7 @@
 //	no secret is configured              503  nothing
 //	an inbox                             200  stored as pending, later as one of the above
 //	a relay, the broker has confirmed    200  nothing; the consumer stores it
-//	a relay, the broker has not          503  nothing, unless the Fallback takes it: then 200
+//	a relay, the broker has not          503  nothing; the provider delivers again
 //
 // A handler that returns an error, panics, swallows an SQL error, ends the
 // transaction itself or takes longer than [Common.Timeout] has failed. So has one

@@ -250,7 +250,7 @@ func (r *run) settle(d Delivery) {
 		case <-r.ctx.Done():
 			continue
 		}
-		err := r.call(handle, d.Message)
+		err := <-pgtx.Start(func() error { return handle(r.handling, d.Message) })
 		<-r.handlers
 		if err == nil {
 			r.tell(d, "a message is handled, and the broker could not be told: it will come again", d.Done)
@@ -261,18 +261,6 @@ func (r *run) settle(d Delivery) {
 		pause(r.ctx, failed)
 	}
 	r.tell(d, "a message could not be given back: it will come again later", d.Return)
-}
-
-// call calls handle, which may panic, or end the goroutine that it is called in.
-func (r *run) call(handle Handle, m Message) error {
-	err := pgtx.ErrExited
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		err = Protect(func() error { return handle(r.handling, m) })
-	}()
-	<-ended
-	return err
 }
 
 // settleTime is the time in which a broker must confirm that a message is done.

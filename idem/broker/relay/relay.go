@@ -38,16 +38,8 @@ type Relay struct {
 	idem.Endpoint
 
 	// Timeout is the time that publishing an event may take. The provider waits
-	// meanwhile, Asaas for 10 seconds. With a Fallback, the broker has half of it.
-	// Default: 8 seconds.
+	// meanwhile, Asaas for 10 seconds. Default: 8 seconds.
 	Timeout time.Duration
-
-	// Fallback, if set, gets the events that the broker does not confirm: it is the
-	// Accept of an [idem.Inbox], for example. Then the provider is asked to deliver again
-	// only if both fail. It also gets events that are too large for the broker,
-	// which would fail each time. Its events may overtake those that wait in the
-	// broker. Default: nil.
-	Fallback func(context.Context, idem.Event) (idem.Outcome, error)
 
 	publisher broker.Publisher
 	secret    func() string // a function, so that printing does not show it
@@ -94,67 +86,29 @@ func (r *Relay) Accept(ctx context.Context, e idem.Event) (idem.Outcome, error) 
 	return r.inside().Accept(ctx, e, r.Timeout, r.relay)
 }
 
-// relay hands the event to the broker, or else to the Fallback. If that took an event that the
-// broker did not, the error says why the broker did not.
+// relay hands the event to the broker.
 func (r *Relay) relay(ctx context.Context, e idem.Event) (idem.Outcome, error) {
-	err := r.publish(ctx, e)
-	if err == nil {
-		return idem.Published, nil
+	if err := r.publish(ctx, e); err != nil {
+		return idem.Retrying, fmt.Errorf("the broker has not confirmed the event: %w", err)
 	}
-	err = fmt.Errorf("the broker has not confirmed the event: %w", err)
-	if r.Fallback == nil {
-		return idem.Retrying, err
-	}
-	outcome, fallbackErr := r.fallBack(ctx, e)
-	if fallbackErr != nil {
-		return idem.Retrying, errors.Join(err, fallbackErr)
-	}
-	return outcome, err
+	return idem.Published, nil
 }
 
-// publish publishes the event.
+// publish publishes the event, and does not wait for the application's publisher when the time is over.
 func (r *Relay) publish(ctx context.Context, e idem.Event) error {
-	limit := r.Timeout
-	if r.Fallback != nil {
-		limit /= 2
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	m := r.message(e)
-	return inTime(ctx, func() error { return r.publisher.Publish(ctx, m) })
-}
-
-// fallBack gives the event to the Fallback.
-func (r *Relay) fallBack(ctx context.Context, e idem.Event) (idem.Outcome, error) {
-	var outcome idem.Outcome
-	err := inTime(ctx, func() (err error) {
-		outcome, err = r.Fallback(ctx, e)
-		return err
-	})
-	if err == nil && !outcome.Acknowledged() {
-		err = fmt.Errorf("its outcome is %q", outcome)
-	}
-	if err != nil {
-		return idem.Retrying, fmt.Errorf("nor has the Fallback: %w", err) // it may set outcome yet
-	}
-	return outcome, nil
-}
-
-// inTime calls f, which is the application's, and does not wait for it when ctx ends.
-func inTime(ctx context.Context, f func() error) error {
-	start := time.Now()
-	late := func(err error) error {
-		return fmt.Errorf("no answer in time, for %s: it is unavailable, or blocks: %w", time.Since(start).Round(time.Millisecond), err)
-	}
+	m, start := r.message(e), time.Now()
+	var err error
 	select {
-	case err := <-pgtx.Start(f):
-		if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
-			return late(err)
+	case err = <-pgtx.Start(func() error { return r.publisher.Publish(ctx, m) }):
+		if ctx.Err() == nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
 		}
-		return err
 	case <-ctx.Done():
-		return late(ctx.Err())
+		err = ctx.Err()
 	}
+	return fmt.Errorf("no answer in time, for %s: it is unavailable, or blocks: %w", time.Since(start).Round(time.Millisecond), err)
 }
 
 // Run checks the settings, and returns nil when ctx ends: a relay has no work beside its
@@ -188,18 +142,8 @@ func (r *Relay) dryRun(ctx context.Context, e idem.Event) (idem.Outcome, error) 
 		return idem.Published, errors.New("relay: it has no handlers: send dry runs to the address of a Processor or an Inbox")
 	}
 	// The same id would make it a duplicate to a broker.
-	e = idem.Event{Source: r.SourceName(), ID: "canary-" + rand.Text(), Type: store.CanaryType}
-	if err := r.publish(ctx, e); err != nil {
-		return idem.Retrying, fmt.Errorf("relay: the broker has not confirmed the canary: %w", err)
-	}
-	return idem.Published, nil
+	return r.relay(ctx, idem.Event{Source: r.SourceName(), ID: "canary-" + rand.Text(), Type: store.CanaryType})
 }
-
-// setAsideMark began the payload of a message that was set aside, before
-// [SetAsideType] said so.
-const setAsideMark = "paghooks-relay: not signed\n"
-
-func withoutSetAsideMark(body []byte) []byte { return bytes.TrimPrefix(body, []byte(setAsideMark)) }
 
 // A message's body is a line with the signature of the rest, a line of JSON that
 // names the event, and the provider's body as it is.
@@ -231,7 +175,6 @@ func sign(signed []byte, secret string) []byte {
 
 // unseal verifies a message's body, and only then reads it.
 func unseal(body []byte, secrets []string) (e idem.Event, at time.Time, err error) {
-	body = withoutSetAsideMark(body) // given once more
 	head, signed, ok := bytes.Cut(body, []byte("\n"))
 	digits, found := bytes.CutPrefix(head, []byte(sealed))
 	if !ok || !found {
@@ -239,7 +182,7 @@ func unseal(body []byte, secrets []string) (e idem.Event, at time.Time, err erro
 	}
 	signature, err := hex.DecodeString(string(digits))
 	if err != nil || !anySigns(signed, signature, secrets) {
-		return e, at, errors.New("the message is not signed with one of the secrets: let relay and consumer have the same one, then give the payload to relay.To again")
+		return e, at, errors.New("the message is not signed with one of the secrets: let relay and consumer have the same one, then readmit it")
 	}
 	header, payload, _ := bytes.Cut(signed, []byte("\n"))
 	var s sealedName
@@ -250,7 +193,7 @@ func unseal(body []byte, secrets []string) (e idem.Event, at time.Time, err erro
 		e = idem.Event(row)
 	}
 	if err != nil {
-		return e, at, fmt.Errorf("the message is of a newer relay: update the consumer, then give the payload to relay.To again: %w", err)
+		return e, at, fmt.Errorf("the message is of a newer relay: update the consumer, then readmit it: %w", err)
 	}
 	return e, s.RelayedAt, nil
 }

@@ -18,10 +18,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker/relay"
 )
 
-const (
-	secret = "0123456789abcdef0123456789abcdef"
-	other  = "fedcba9876543210fedcba9876543210"
-)
+const secret = "0123456789abcdef0123456789abcdef"
 
 // publisherFunc publishes with a function.
 type publisherFunc func(ctx context.Context, m broker.Message) error
@@ -108,35 +105,28 @@ func TestRelayAnswersForItsBroker(t *testing.T) {
 	}
 }
 
-func TestRelayWithAFallbackNeedsOneOfTwo(t *testing.T) {
-	t.Parallel()
-	hang := make(chan struct{})
-	t.Cleanup(func() { close(hang) })
-	for _, c := range []struct {
-		reason   string
-		timeout  time.Duration
-		fallback func(context.Context, idem.Event) (idem.Outcome, error)
-		status   int
-	}{
-		{"the inbox has it", patience, nil, 200},
-		{"it hangs, too", 20 * time.Millisecond, func(context.Context, idem.Event) (idem.Outcome, error) { <-hang; return idem.Pending, nil }, 503},
-		{"user code never takes the process down", patience, func(context.Context, idem.Event) (idem.Outcome, error) { panic("oops") }, 503},
-		{"it has not taken it", patience, func(context.Context, idem.Event) (idem.Outcome, error) { return idem.Retrying, nil }, 503},
-	} {
-		t.Run(c.reason, func(t *testing.T) {
-			t.Parallel()
-			s, r := newRelayApp(t, publisherFunc(func(context.Context, broker.Message) error { return errors.New("broker is unavailable") }))
-			r.Timeout, r.Fallback = c.timeout, c.fallback
-			if r.Fallback == nil {
-				r.Fallback = s.inbox.Accept
-			}
-			s.wantAnswer(paid("e1"), c.status)
-			if c.status == http.StatusOK {
-				s.drain(1)
-				s.wantEffects(1)
-			}
-		})
+// orStored is a publisher of which an inbox stores what the broker does not take.
+type orStored struct {
+	broker.Publisher
+	store broker.Handle
+}
+
+func (p orStored) Publish(ctx context.Context, m broker.Message) error {
+	if p.Publisher.Publish(ctx, m) == nil {
+		return nil
 	}
+	return p.store(ctx, m)
+}
+
+func TestWhileTheBrokerIsUnavailableAPublisherMayHaveTheInboxStoreTheEvent(t *testing.T) {
+	t.Parallel()
+	away := publisherFunc(func(context.Context, broker.Message) error { return errors.New("broker is unavailable") })
+	p := &orStored{Publisher: away}
+	s, _ := newRelayApp(t, p)
+	p.store = relay.To(s.inbox, secret)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.drain(1)
+	s.wantEffects(1)
 }
 
 func TestRelayPublishesOnlyWhatIsGenuineAndWanted(t *testing.T) {

@@ -44,7 +44,7 @@ func To(receiver idem.Receiver, secrets ...string) broker.Handle {
 	return func(ctx context.Context, m broker.Message) error {
 		verified, err := verify(m)
 		if err != nil {
-			return in.SetAside(ctx, withoutSetAsideMark(m.Body), err)
+			return in.SetAside(ctx, m.Body, err)
 		}
 		if verified.event.Type == store.CanaryType {
 			return in.NoteCanary(ctx)

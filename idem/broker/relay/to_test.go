@@ -81,27 +81,6 @@ func TestMessageIsNotAcknowledgedWhileItsEventIsNotStored(t *testing.T) {
 	s.wantStates(map[idem.State]int{idem.StatePending: 1})
 }
 
-func TestMessageOfAWrongSecretIsTakenOnceTheSecretIsRight(t *testing.T) {
-	t.Parallel()
-	b := &fakeBroker{}
-	s, _ := newRelayApp(t, b)
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	if err := relay.To(s.inbox, other)(t.Context(), b.published[0]); err != nil {
-		t.Fatal(err)
-	}
-	take := relay.To(s.inbox, other, secret)
-	for stored, err := range s.inbox.List(t.Context(), idem.Filter{States: []idem.State{idem.StateParked}}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := take(t.Context(), broker.Message{Body: stored.Payload}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.drain(1)
-	s.wantEffects(1)
-}
-
 // It may be anything: a source that ignores its type, or events without one, does not mean
 // it.
 func TestMessageThatIsSetAsideIsNeverIgnored(t *testing.T) {
