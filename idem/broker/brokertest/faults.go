@@ -17,16 +17,7 @@ import (
 
 // postgresUnavailable crashes Postgres while events are consumed. The provider does not notice.
 func postgresUnavailable(s *shop) {
-	cluster := &postgres.Cluster{}
-	if err := cluster.Start(s.Context()); err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() {
-		if err := cluster.Close(); err != nil {
-			s.Error(err)
-		}
-	})
-	s.openDatabase(cluster.URL())
+	cluster := s.ownDatabase(postgres.Cluster{})
 	inbox := s.newInbox()
 	Background(s, inbox.Run)
 	done := relay.To(inbox, secret)
@@ -65,31 +56,15 @@ func brokerRestarts(s *shop) {
 	s.consume(relay.To(inbox, secret))
 	Background(s, inbox.Run)
 
-	const each, rounds = 10, 3
-	notes := paid(8, each*rounds)
-	var taken atomic.Int64
-	var restarting [rounds]chan struct{} // closed when the deliveries of that round may begin
-	for n := range restarting {
-		restarting[n] = make(chan struct{})
+	notes := paid(8, 30)
+	for round := range 3 {
+		var deliveries sync.WaitGroup
+		deliveries.Go(func() { s.deliverAll(notes[80*round:80*(round+1)], s.deliverUntilTaken) })
+		if round > 0 {
+			s.queue.Restart(s)
+		}
+		deliveries.Wait()
 	}
-	close(restarting[0])
-	var deliveries sync.WaitGroup
-	for _, order := range orders(notes) {
-		deliveries.Go(func() {
-			for _, n := range order {
-				<-restarting[n.N/each]
-				s.deliverUntilTaken(n)
-				taken.Add(1)
-				s.change()
-			}
-		})
-	}
-	for n := range rounds - 1 {
-		s.await("the events before a restart to be taken", func() bool { return taken.Load() >= int64((n+1)*each*8) })
-		close(restarting[n+1])
-		s.queue.Restart(s)
-	}
-	deliveries.Wait()
 	s.awaitEffects(notes)
 	s.wantStored("done 240")
 }
@@ -107,7 +82,7 @@ func brokerHangs(s *shop) {
 	s.consume(relay.To(inbox, secret))
 	Background(s, inbox.Run)
 	before, during := paid(4, 10)[:20], paid(4, 10)[20:]
-	s.deliverAll(before, s.deliverEachUntilTaken) // a busy machine may take longer than Timeout
+	s.deliverAll(before, s.deliverUntilTaken) // a busy machine may take longer than Timeout
 	s.awaitEffects(before)
 
 	resume := s.queue.Hang(s)
@@ -123,105 +98,58 @@ func brokerHangs(s *shop) {
 	}
 	deliveries.Wait()
 	resume()
-	s.deliverAll(during, s.deliverEachUntilTaken)
+	s.deliverAll(during, s.deliverUntilTaken)
 	s.awaitEffects(append(before, during...))
 	s.wantStored("done 40")
 }
 
-func poison() note { return note{ID: "evt_poison", Type: "poison", Order: "order-poison"} }
-
 func poisonIsParkedByWorkers(s *shop) {
 	inbox := s.newInbox()
 	inbox.MaxAttempts = 2
-	s.consume(relay.To(inbox, secret))
 	Background(s, inbox.Run)
-	s.deliver(poison())
-	notes := paid(4, 5)
-	s.deliverAll(notes, s.deliver)
-	s.awaitEffects(notes)
-	s.await("the poison to be parked", func() bool { return s.stored() == "done 20, parked 1" })
+	poisonIsParked(s, inbox)
 }
 
 func poisonIsParkedByAProcessor(s *shop) {
 	p := s.newProcessor()
 	p.ParkAfter = 3
-	s.consume(relay.To(p, secret))
-	s.deliver(poison())
+	poisonIsParked(s, p)
+}
+
+func poisonIsParked(s *shop, to idem.Receiver) {
+	s.consume(relay.To(to, secret))
+	poison := note{ID: "evt_poison", Type: "poison", Order: "order-poison"}
+	s.deliver(poison)
 	notes := paid(4, 5)
 	s.deliverAll(notes, s.deliver)
 	s.awaitEffects(notes)
 	s.await("the poison to be parked", func() bool { return s.stored() == "done 20, parked 1" })
-	s.await("the consumer to be done with the poison", func() bool { return s.wasHandled(poison()) })
+	s.await("the consumer to be done with the poison", func() bool { return s.wasHandled(poison) })
 }
 
-// unsignedIsSetAside publishes messages that are not a relay's, and some that another one signed.
-func unsignedIsSetAside(s *shop) {
-	inbox := s.newInbox()
-	s.consume(relay.To(inbox, secret))
-	Background(s, inbox.Run)
-	forged := relay.New(s.provider, s.queue.Publisher, strings.Repeat("another secret", 3))
-	forged.Logger = nil
-	if _, err := forged.Accept(s.Context(), idem.Event{ID: "evt_forged", Type: "paid", Key: "order-0", Payload: paid(1, 1)[0].body()}); err != nil {
-		s.Fatal(err)
+// unpublishedIsAnError publishes what the broker has no room for, and no place.
+func unpublishedIsAnError(s *shop) {
+	if s.queue.Oversize == 0 && s.queue.Nowhere == nil {
+		s.Skip("this queue takes messages of any size, and its module cannot publish to what does not exist")
 	}
-	for _, m := range []broker.Message{
-		{Source: "notes", ID: "1", Type: "paid", Key: "order-0", Body: []byte("not a relay's")},
-		{Source: "notes", ID: "2", Type: "paid"}, // without a Key and a body
-	} {
-		if err := s.queue.Publisher.Publish(s.Context(), m); err != nil {
-			s.Fatal(err)
+	wantError := func(p broker.Publisher, size int, want, no error) {
+		start := time.Now()
+		err := p.Publish(s.Context(), broker.Message{Source: "notes", ID: "evt_1", Type: "paid", Body: make([]byte, size)})
+		if !errors.Is(err, want) || errors.Is(err, no) || strings.Count(err.Error(), "paid evt_1") != 1 {
+			s.Errorf("publishing %d bytes ended with %v: it must have %q, and name the message once", size, err, want)
+		}
+		if took := time.Since(start); took > longestWait/4 {
+			s.Errorf("publishing %d bytes took %s, want an error at once", size, took)
 		}
 	}
+	if s.queue.Oversize > 0 {
+		wantError(s.queue.Publisher, s.queue.Oversize+1, broker.ErrTooLarge, broker.ErrNoQueue)
+	}
+	if s.queue.Nowhere != nil {
+		wantError(s.queue.Nowhere, 1, broker.ErrNoQueue, broker.ErrTooLarge)
+	}
+	s.consume(relay.To(s.newProcessor(), secret))
 	notes := paid(4, 5)
 	s.deliverAll(notes, s.deliver)
 	s.awaitEffects(notes)
-	s.await("the forged messages to be set aside", func() bool { return s.stored() == "done 20, parked 3" })
-}
-
-func oversizeIsRefused(s *shop) {
-	if s.queue.Oversize == 0 {
-		s.Skip("this queue takes messages of any size")
-	}
-	var mu sync.Mutex
-	var refused error
-	r := s.newRelay()
-	r.MaxBody, r.Timeout = int64(s.queue.Oversize)+1<<20, longestWait
-	r.Observe = func(_ context.Context, o idem.Observation) {
-		mu.Lock()
-		defer mu.Unlock()
-		if o.Err != nil {
-			refused = o.Err
-		}
-	}
-	s.url = s.serve(r)
-	inbox := s.newInbox()
-	s.consume(relay.To(inbox, secret))
-	Background(s, inbox.Run)
-
-	large := note{ID: "evt_oversize", Type: "paid", Order: "order-0", Text: strings.Repeat("x", s.queue.Oversize)}
-	start := time.Now()
-	status, answer, err := s.post(s.Context(), s.url, large)
-	if took := time.Since(start); err != nil || status != http.StatusServiceUnavailable || took > r.Timeout/4 {
-		s.Errorf("an event of %d bytes was answered %d %s, %v after %s, want 503 at once", s.queue.Oversize, status, answer, err, took)
-	}
-	mu.Lock()
-	if !errors.Is(refused, broker.ErrTooLarge) || !strings.Contains(refused.Error(), "paid shop/evt_oversize") {
-		s.Errorf("the error is %v: it must have broker.ErrTooLarge, and name the message", refused)
-	}
-	mu.Unlock()
-	notes := paid(4, 5)
-	s.deliverAll(notes, s.deliver)
-	s.awaitEffects(notes)
-}
-
-func unroutableIsAnError(s *shop) {
-	if s.queue.Nowhere == nil {
-		s.Skip("this module cannot publish to what does not exist")
-	}
-	ctx, cancel := context.WithTimeout(s.Context(), longestWait)
-	defer cancel()
-	err := s.queue.Nowhere.Publish(ctx, broker.Message{Source: "notes", ID: "evt_1", Type: "paid", Body: []byte("{}")})
-	if !errors.Is(err, broker.ErrNoQueue) || errors.Is(err, broker.ErrTooLarge) || strings.Count(err.Error(), "paid evt_1") != 1 {
-		s.Errorf("publishing to what does not exist ended with %v: it must have broker.ErrNoQueue, and name the message once", err)
-	}
 }

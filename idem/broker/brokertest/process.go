@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func child(role string, open func(address string) (Queue, error)) error {
 		return err
 	}
 	if role == relayDeliveries {
-		r := relay.New(newProvider(nil), silent{q.Publisher}, secret)
+		r := relay.New(newProvider(), silent{q.Publisher}, secret)
 		r.Timeout = time.Hour
 		fmt.Println(httptest.NewServer(r).URL)
 		select {}
@@ -61,9 +62,9 @@ func child(role string, open func(address string) (Queue, error)) error {
 	if err != nil {
 		return err
 	}
-	var to idem.Receiver = idem.NewInbox(pool, newProvider(nil))
+	var to idem.Receiver = idem.NewInbox(pool, newProvider())
 	if role == consumeIntoProcessor {
-		to = idem.NewProcessor(pool, newProvider(nil))
+		to = idem.NewProcessor(pool, newProvider())
 	}
 	accept := relay.To(to, secret)
 	return q.Consume(ctx, func(ctx context.Context, m broker.Message) error {
@@ -131,16 +132,11 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() }
 // line waits for the next line of the child.
 func (p *process) line() string {
 	p.Helper()
-	select {
-	case line, ok := <-p.lines:
-		if !ok {
-			p.Fatal("the child process has ended by itself")
-		}
-		return line
-	case <-time.After(longestWait):
-		p.Fatal("the child process says nothing")
+	line := Next(p, p.lines)
+	if line == "" {
+		p.Fatal("the child process has ended by itself")
 	}
-	return ""
+	return line
 }
 
 // killedConsumer kills a consumer with events in the inbox, before the broker knows.
@@ -163,17 +159,15 @@ func killAConsumer(s *shop, child *process, next idem.Receiver) {
 	child.kill()
 	s.consume(relay.To(next, secret))
 	s.awaitEffects(notes)
-	for _, n := range notes {
-		if messageID(n) == accepted {
-			s.await("the broker to deliver again what it was not told of", func() bool { return s.wasHandled(n) })
-			s.awaitEffects(notes)
-			if s.queue.Ordered {
-				s.wantOrder()
-			}
-			return
-		}
+	at := slices.IndexFunc(notes, func(n note) bool { return messageID(n) == accepted })
+	if at < 0 {
+		s.Fatalf("the child accepted %q, which was not published", accepted)
 	}
-	s.Errorf("the child accepted %q, which was not published", accepted)
+	s.await("the broker to deliver again what it was not told of", func() bool { return s.wasHandled(notes[at]) })
+	s.awaitEffects(notes)
+	if s.queue.Ordered {
+		s.wantOrder()
+	}
 }
 
 // killedRelay kills a relay that has published events, and has not answered.

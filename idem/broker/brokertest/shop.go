@@ -21,6 +21,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/relay"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 // longestWait is the time that a test waits for something that must happen.
@@ -28,7 +29,7 @@ const longestWait = 2 * time.Minute
 
 // shop is an application under test: a relay in front of the queue, and a database.
 type shop struct {
-	*testing.T
+	testing.TB
 	queue    Queue
 	provider *provider
 	pool     *pgxpool.Pool
@@ -41,13 +42,27 @@ type shop struct {
 	handled []string // IDs of the messages that the consumers were done with
 }
 
-func newShop(t *testing.T, q Queue) *shop {
-	s := &shop{T: t, queue: q, changed: make(chan struct{}, 1)}
-	s.provider = newProvider(nil)
+func newShop(t testing.TB, q Queue) *shop {
+	s := &shop{TB: t, queue: q, provider: newProvider(), changed: make(chan struct{}, 1)}
 	s.openDatabase(idemtest.URL(t))
 	s.relay = s.newRelay()
 	s.url = s.serve(s.relay)
 	return s
+}
+
+// ownDatabase has the shop use a Postgres of its own.
+func (s *shop) ownDatabase(cluster postgres.Cluster) *postgres.Cluster {
+	s.Helper()
+	if err := cluster.Start(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		if err := cluster.Close(); err != nil {
+			s.Error(err)
+		}
+	})
+	s.openDatabase(cluster.URL())
+	return &cluster
 }
 
 func (s *shop) openDatabase(url string) {
@@ -141,22 +156,37 @@ func (s *shop) consume(handle broker.Handle) (stop func()) {
 	})
 }
 
-// wasHandled reports whether a consumer is done with a message.
-func (s *shop) wasHandled(n note) bool { return s.timesHandled(n) > 0 }
+// collect consumes messages in the background, and returns a function that returns those that
+// have arrived, each once.
+func (s *shop) collect() (arrived func() []broker.Message) {
+	var mu sync.Mutex
+	var all []broker.Message
+	s.consume(func(_ context.Context, m broker.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.ContainsFunc(all, func(earlier broker.Message) bool { return earlier.ID == m.ID }) {
+			all = append(all, m)
+		}
+		return nil
+	})
+	return func() []broker.Message {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+}
 
-func (s *shop) timesHandled(n note) (times int) {
+// wasHandled reports whether a consumer is done with a message.
+func (s *shop) wasHandled(n note) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, id := range s.handled {
-		if id == messageID(n) {
-			times++
-		}
-	}
-	return times
+	return slices.Contains(s.handled, messageID(n))
 }
 
 // messageID is the ID of the message that a relay makes of a note.
 func messageID(n note) string { return "shop/" + n.ID }
+
+var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}
 
 // post delivers a note as the provider does.
 func (s *shop) post(ctx context.Context, url string, n note) (status int, answer string, err error) {
@@ -165,7 +195,7 @@ func (s *shop) post(ctx context.Context, url string, n note) (status int, answer
 		return 0, "", err
 	}
 	r.Header.Set("token", token)
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := client.Do(r)
 	if err != nil {
 		return 0, "", err
 	}
@@ -184,28 +214,20 @@ func (s *shop) deliver(notes ...note) {
 	}
 }
 
-// deliverUntilTaken delivers a note again, as the provider does, until it gets 200.
-func (s *shop) deliverUntilTaken(n note) {
+// deliverUntilTaken delivers notes one after the other, each again, as the provider does,
+// until it gets 200.
+func (s *shop) deliverUntilTaken(notes ...note) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), longestWait)
 	defer cancel()
-	for {
-		status, answer, err := s.post(ctx, s.url, n)
+	for len(notes) > 0 {
+		status, answer, err := s.post(ctx, s.url, notes[0])
 		if err == nil && status == http.StatusOK {
+			notes = notes[1:]
+		} else if ctx.Err() != nil {
+			s.Errorf("the delivery of %s was never taken: at last %d %s, %v", notes[0].ID, status, answer, err)
 			return
 		}
-		if ctx.Err() != nil {
-			s.Errorf("the delivery of %s was never taken: at last %d %s, %v", n.ID, status, answer, err)
-			return
-		}
-	}
-}
-
-// deliverEachUntilTaken does that with one note after the other.
-func (s *shop) deliverEachUntilTaken(notes ...note) {
-	s.Helper()
-	for _, n := range notes {
-		s.deliverUntilTaken(n)
 	}
 }
 
@@ -213,28 +235,15 @@ func (s *shop) deliverEachUntilTaken(notes ...note) {
 // same time.
 func (s *shop) deliverAll(notes []note, deliver func(...note)) {
 	s.Helper()
+	orders := map[string][]note{}
+	for _, n := range notes {
+		orders[n.Order] = append(orders[n.Order], n)
+	}
 	var deliveries sync.WaitGroup
-	for _, order := range orders(notes) {
+	for _, order := range orders {
 		deliveries.Go(func() { deliver(order...) })
 	}
 	deliveries.Wait()
-}
-
-// orders are the notes of each order.
-func orders(notes []note) [][]note {
-	var names []string
-	of := map[string][]note{}
-	for _, n := range notes {
-		if of[n.Order] == nil {
-			names = append(names, n.Order)
-		}
-		of[n.Order] = append(of[n.Order], n)
-	}
-	var all [][]note
-	for _, name := range names {
-		all = append(all, of[name])
-	}
-	return all
 }
 
 // paid are events of so many orders, each so many.
@@ -338,25 +347,17 @@ const (
 )
 
 // provider is the source of notes. All of them have an effect in the ledger.
-type provider struct {
-	idem.Routes
-	pay func(context.Context, pgx.Tx, *note) error // before the effect; may be nil
-}
+type provider struct{ idem.Routes }
 
-func newProvider(pay func(context.Context, pgx.Tx, *note) error) *provider {
-	p := &provider{pay: pay}
-	idem.Handle(&p.Routes, "paid", p.book)
+func newProvider() *provider {
+	p := &provider{}
+	idem.Handle(&p.Routes, "paid", book)
 	idem.Handle(&p.Routes, "poison", func(context.Context, pgx.Tx, *note) error { return errors.New("poison") })
 	return p
 }
 
 // book has the one effect of an event.
-func (p *provider) book(ctx context.Context, tx pgx.Tx, n *note) error {
-	if p.pay != nil {
-		if err := p.pay(ctx, tx, n); err != nil {
-			return err
-		}
-	}
+func book(ctx context.Context, tx pgx.Tx, n *note) error {
 	_, err := tx.Exec(ctx, `insert into ledger (event, entity, n) values ($1, $2, $3)`, n.ID, n.Order, n.N)
 	return err
 }

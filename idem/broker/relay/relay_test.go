@@ -16,6 +16,8 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/relay"
+	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/canary"
 )
 
 const secret = "0123456789abcdef0123456789abcdef"
@@ -192,6 +194,51 @@ func TestDryRunOfARelaySaysWhereToGo(t *testing.T) {
 	if !strings.Contains(s.logged(), "address of a Processor or an Inbox") {
 		t.Error("the log does not say where to go:\n" + s.logged())
 	}
+}
+
+func TestCanaryThroughARelayIsGreenOnlyWhileAConsumerHandlesIt(t *testing.T) {
+	t.Parallel()
+	var consumer broker.Handle // nil while none runs
+	s, _ := newRelayApp(t, publisherFunc(func(ctx context.Context, m broker.Message) error {
+		if consumer == nil {
+			return nil
+		}
+		return consumer(ctx, m)
+	}))
+	c := canary.New("notes", s.url, []byte(`{"id":"canary-of-a-shop","type":"`+canary.EventType+`"}`), func(h http.Header, _ []byte) { h.Set("token", "right") })
+	c.Logger, c.Arrived = nil, canary.Arrivals(s.inbox)
+	for _, test := range []struct {
+		consumer broker.Handle
+		says     string
+	}{
+		{relay.To(s.inbox, secret), "it was handled"},
+		{nil, "see whether consumers run"},
+		{relay.To(s.inbox, "another secret, of thirty-two characters"), "have the relay's secret"},
+		{relay.To(s.inbox, secret), "it was handled"},
+	} {
+		consumer = test.consumer
+		green := test.says == "it was handled"
+		send := func(want string) {
+			err := c.Send(t.Context())
+			for err != nil && !strings.Contains(err.Error(), want) { // on a busy machine a second may be over before the relay has answered
+				err = c.Send(t.Context())
+			}
+			if (err == nil) != green {
+				t.Errorf("the canary ended with %v, want that %q", err, test.says)
+			}
+		}
+		if c.Timeout = time.Second; green {
+			c.Timeout = patience
+			send("")
+		} else { // red from the second on
+			send("no consumer has handled it within 1s")
+			send("no consumer has handled it within 1s")
+		}
+		if says := c.Examine(t.Context(), health.New(c).Limits)[0]; says.Healthy != green || !strings.Contains(says.Says, test.says) {
+			t.Errorf("health says %+v, want %q", says, test.says)
+		}
+	}
+	s.wantEffects(0)
 }
 
 // A broker drops a message that has the ID of an earlier one.
