@@ -121,13 +121,16 @@ func (f *Fake) api(w http.ResponseWriter, r *http.Request) {
 	f.routes.ServeHTTP(w, r)
 }
 
+// removeBackoffLimit bounds removeBackoff, besides. Asaas says that it is stricter, and no number.
+var removeBackoffLimit = RateLimit{Requests: 5, Window: time.Minute}
+
 // spend counts a request under the account's limit, and under that of removeBackoff.
 func (f *Fake) spend(h http.Header, removeBackoff bool) error {
 	f.core.Lock()
 	defer f.core.Unlock()
 	err := f.limits.spend(h, "account", f.Limit, f.core.Time())
 	if removeBackoff && err == nil {
-		err = f.limits.spend(h, "removeBackoff", f.RemoveBackoffLimit, f.core.Time())
+		err = f.limits.spend(h, "removeBackoff", removeBackoffLimit, f.core.Time())
 	}
 	return err
 }

@@ -1,19 +1,16 @@
 package asaastest
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"time"
 )
 
 // APIFault answers a request instead of the API, or changes the answer of the API,
 // which is the handler api. Write your own, or use one of this package: [APIStatus],
-// [APIPage], [APICutJSON], [APIReset], [APILostAnswer], [APISilence], [APIDelay],
-// [APIForbidden] and [APITooMany].
+// [APIPage], [APICutJSON], [APIReset], [APILostAnswer], [APISilence] and [APIForbidden].
 type APIFault func(w http.ResponseWriter, r *http.Request, api http.Handler)
 
 // APIStatus answers with a status and an error in Asaas's form. Nothing is done.
@@ -70,36 +67,7 @@ func APISilence(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
 	panic(http.ErrAbortHandler)
 }
 
-// APIDelay executes the request after a while, unless the client gives up before.
-// The while is real time or, in a synctest bubble, the bubble's.
-func APIDelay(d time.Duration) APIFault {
-	return func(w http.ResponseWriter, r *http.Request, api http.Handler) {
-		body, err := io.ReadAll(r.Body) // only then net/http sees that the client gave up
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			api.ServeHTTP(w, r)
-		case <-r.Context().Done():
-			panic(http.ErrAbortHandler)
-		}
-	}
-}
-
 // APIForbidden says that the API key lacks the permission. Nothing is done.
 func APIForbidden(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 	respond(w, nil, refused(http.StatusForbidden, "insufficient_permission", "A chave de API não tem a permissão necessária para esta ação."))
-}
-
-// APITooMany says that there were too many requests, and that the next may come
-// in a second. Nothing is done.
-func APITooMany(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
-	w.Header().Set("RateLimit-Limit", "1")
-	w.Header().Set("RateLimit-Remaining", "0")
-	w.Header().Set("RateLimit-Reset", "1")
-	respond(w, nil, errTooMany)
 }

@@ -123,7 +123,7 @@ func (f *Fake) body(w *webhook) webhookBody {
 		ID: w.ID, Name: w.Name, URL: w.URL, Email: w.Email,
 		Enabled: !w.Disabled, Interrupted: w.Interrupted, APIVersion: w.APIVersion,
 		HasAuthToken: w.Token != "", SendType: w.SendType,
-		PenalizedRequestsCount: w.penalized(f.Counting), Events: slices.Clone(events),
+		PenalizedRequestsCount: w.penalized(), Events: slices.Clone(events),
 	}
 }
 

@@ -106,22 +106,18 @@
 // # Unknown about Asaas
 //
 // The fake follows Asaas's documentation. Where that says nothing, or contradicts itself,
-// do not rely on the fake's choice. Some choices can be set:
+// do not rely on the fake's choice. [Fake.Schedule] sets the waits between attempts. The rest is a
+// choice of this package:
 //
-//   - Which statuses are success: [Fake.Accept2xx].
-//   - The waits between attempts: [Fake.Schedule].
-//   - Which failures in a row pause a NON_SEQUENTIALLY webhook, and how many
-//     events it sends at once: [Fake.Counting], [Fake.Parallelism].
-//   - The limit of removeBackoff: [Fake.RemoveBackoffLimit].
-//
-// The rest is a choice of this package:
-//
+//   - Exactly 200 is success. Some pages say any 2xx.
+//   - The failures in a row that pause a queue are those of one event, also of a NON_SEQUENTIALLY
+//     webhook, which sends 10 events at once.
+//   - removeBackoff can be called 5 times in a minute.
 //   - An attempt takes no time on the fake's clock, not even one without an
 //     answer.
 //   - Resume and removeBackoff begin the count of failures anew, and
 //     removeBackoff leaves a paused queue paused.
-//   - penalizedRequestsCount is the failures in a row: of the webhook, or of the
-//     event that has most.
+//   - penalizedRequestsCount is the failures in a row of the event that has most.
 //   - A webhook that gets disabled keeps its queue, and sends it when it is
 //     enabled again.
 //   - Events in a queue are sent with the token, to the URL, that the webhook has

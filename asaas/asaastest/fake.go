@@ -3,6 +3,7 @@ package asaastest
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
@@ -34,24 +35,8 @@ type Fake struct {
 	// publishes. It counts in the fake's time.
 	Limit RateLimit
 
-	// RemoveBackoffLimit bounds removeBackoff, besides; 5 in a minute by default.
-	// Asaas says that it is stricter, and no number.
-	RemoveBackoffLimit RateLimit
-
 	// Schedule is the waits between attempts; [PortugueseSchedule] by default.
 	Schedule RetrySchedule
-
-	// Accept2xx takes any 2xx for success, as some of Asaas's pages say; only 200
-	// is by default.
-	Accept2xx bool
-
-	// Counting says which failures in a row pause a NON_SEQUENTIALLY webhook;
-	// [PerEvent] by default. Asaas does not say.
-	Counting Counting
-
-	// Parallelism is the number of events of a NON_SEQUENTIALLY webhook that are delivered at
-	// once; 10 by default. Asaas says no number.
-	Parallelism int
 
 	// Timeout is the time that a receiver has, in real time (in a synctest
 	// bubble: in the bubble's); 10 seconds by default, as Asaas waits. In the
@@ -64,11 +49,6 @@ type Fake struct {
 	// time uses the fake. It may call the fake, but not move its clock.
 	Observe func(Entry)
 
-	// ErrorLog, if not nil, gets the complaints of net/http on the fake's
-	// side, such as a Handler that panics, with its stack. By default the fake is
-	// quiet: the timeline has the result of the attempt.
-	ErrorLog *log.Logger
-
 	core      *fixture.Core[Entry] // its lock is that of all below
 	start     time.Time
 	server    *httptest.Server // nil but for NewServer
@@ -76,9 +56,9 @@ type Fake struct {
 	faults    fixture.Faults[Fault]
 	apiFaults fixture.Faults[APIFault]
 	webhooks  []*webhook
-	added     int // webhooks, ever
-	queued    int // events, ever
-	events    map[string]event
+	added     int             // webhooks, ever
+	queued    int             // events, ever
+	emitted   map[string]bool // by id
 	limits    limits
 	account   account
 }
@@ -88,19 +68,17 @@ type Fake struct {
 // Handler. Its clock begins at 2026-08-08 23:45:13 UTC.
 func New() *Fake {
 	f := &Fake{
-		APIKey:             "$aact_hmlg_fake",
-		Limit:              RateLimit{Requests: 25000, Window: 12 * time.Hour},
-		RemoveBackoffLimit: RateLimit{Requests: 5, Window: time.Minute},
-		Schedule:           PortugueseSchedule,
-		Parallelism:        10,
-		Timeout:            10 * time.Second,
-		start:              time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC), // as the events of Event, 20:45:13 in Brasília
-		events:             make(map[string]event),
-		limits:             make(limits),
-		account:            account{charges: make(map[string]*charge)},
+		APIKey:   "$aact_hmlg_fake",
+		Limit:    RateLimit{Requests: 25000, Window: 12 * time.Hour},
+		Schedule: PortugueseSchedule,
+		Timeout:  10 * time.Second,
+		start:    time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC), // as the events of Event, 20:45:13 in Brasília
+		emitted:  make(map[string]bool),
+		limits:   make(limits),
+		account:  account{charges: make(map[string]*charge)},
 	}
 	f.core = fixture.NewCore("asaastest", asaas.OfficialAddresses()[0].Addr().String(),
-		fixture.Settings[Entry]{Start: &f.start, Timeout: &f.Timeout, Observe: &f.Observe, ErrorLog: &f.ErrorLog})
+		fixture.Settings[Entry]{Start: &f.start, Timeout: &f.Timeout, Observe: &f.Observe})
 	f.routes = f.newRoutes()
 	return f
 }
@@ -110,7 +88,7 @@ func New() *Fake {
 func NewServer() *Fake {
 	f := New()
 	f.server = httptest.NewUnstartedServer(f)
-	f.server.Config.ErrorLog = f.core.Complaints()
+	f.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	f.server.Config.SetKeepAlivesEnabled(false) // else net/http's client hides an APIReset by trying again
 	f.server.Start()
 	f.URL = f.server.URL
@@ -136,10 +114,10 @@ func (f *Fake) Timeline() []Entry { return f.core.Entries() }
 // Emit makes events happen, one per body: each is queued for the enabled
 // webhooks that subscribe to its type, in the order of the bodies. [Fake.Settle]
 // and [Fake.Advance] deliver them. The API shows the charge of an event as the newest
-// of its events has it.
+// of its events has it. An event that was emitted before is sent again, as a person can
+// have it in Asaas's web interface.
 //
-// It panics for a body without id or event, and for an id that was emitted
-// before: [Fake.Resend] sends an event again.
+// It panics for a body without id or event.
 func (f *Fake) Emit(bodies ...[]byte) {
 	events := make([]event, 0, len(bodies))
 	for _, body := range bodies {
@@ -147,25 +125,12 @@ func (f *Fake) Emit(bodies ...[]byte) {
 	}
 	f.core.Change(func() {
 		for _, e := range events {
-			if _, ok := f.events[e.id]; ok {
-				panic("asaastest: " + e.id + " was emitted before: leave its id to asaastest.Event, or Resend it")
+			if !f.emitted[e.id] {
+				f.emitted[e.id] = true
+				f.account.learn(e)
 			}
-			f.events[e.id] = e
-			f.account.learn(e)
 			f.enqueue(e)
 		}
-	})
-}
-
-// Resend queues an event again, with the same id, as a person can do in Asaas's
-// web interface. It panics for an event that was not emitted.
-func (f *Fake) Resend(eventID string) {
-	f.core.Change(func() {
-		e, ok := f.events[eventID]
-		if !ok {
-			panic(fmt.Sprintf("asaastest: there is no event %q: Emit it first", eventID))
-		}
-		f.enqueue(e)
 	})
 }
 
@@ -190,9 +155,8 @@ type Webhook struct {
 	SendType SendType
 
 	// Handler, if not nil, receives the events in this process, without a
-	// socket, and so also in a synctest bubble. Its requests come over HTTP all
-	// the same, from an address of Asaas's; also those of
-	// asaas.Recover with [Fake.Client].
+	// socket, and so also in a synctest bubble. Its requests come from an address
+	// of Asaas's; also those of asaas.Recover with [Fake.Client].
 	Handler http.Handler
 
 	// Events are the event types that it gets; all by default, also those that
@@ -274,7 +238,7 @@ func (f *Fake) Webhook(id string) Webhook {
 	w := f.mustFind(id)
 	out := w.Webhook
 	out.Events = slices.Clone(w.Events)
-	out.Penalized, out.Pending = w.penalized(f.Counting), len(w.queue)
+	out.Penalized, out.Pending = w.penalized(), len(w.queue)
 	return out
 }
 

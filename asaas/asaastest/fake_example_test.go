@@ -204,23 +204,6 @@ func ExampleFake_RemoveBackoff() {
 	// 0 failures in a row, 0 pending
 }
 
-// Asaas sends an event again that was delivered long ago.
-func ExampleFake_Resend() {
-	fake := asaastest.New()
-	defer fake.Close()
-	fake.AddWebhook(asaastest.Webhook{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		fmt.Println("received", asaas.Identify(body).ID)
-	})})
-	fake.Emit(asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("id", "evt_1")))
-	fake.Advance(10 * 24 * time.Hour)
-	fake.Resend("evt_1")
-	fake.Settle()
-	// Output:
-	// received evt_1
-	// received evt_1
-}
-
 // Two events in flight: the first fails, the second does not wait for it.
 func ExampleWebhook() {
 	fake := asaastest.New()
@@ -247,24 +230,6 @@ func ExampleWebhook() {
 	// failed PAYMENT_OVERDUE
 	// delivered PAYMENT_RECEIVED
 	// 1 pending
-}
-
-func ExampleRetrySchedule() {
-	for _, schedule := range []asaastest.RetrySchedule{asaastest.PortugueseSchedule, asaastest.EnglishSchedule, asaastest.OlderSchedule} {
-		fake := asaastest.New()
-		fake.Schedule = schedule
-		fake.AddWebhook(asaastest.Webhook{Handler: http.NotFoundHandler()})
-		began := fake.Now()
-		fake.Emit(asaastest.Event("PAYMENT_RECEIVED"))
-		fake.Advance(24 * time.Hour)
-		last := fake.Timeline()[len(fake.Timeline())-1]
-		fmt.Println(last.Kind, "after", last.At.Sub(began))
-		fake.Close()
-	}
-	// Output:
-	// paused after 12h50m0s
-	// paused after 10h50m0s
-	// paused after 7m0s
 }
 
 // A fault of your own: the API works, and its answer says something new.

@@ -5,10 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -199,10 +197,8 @@ func TestMistakesInTheUseSayWhatToDo(t *testing.T) {
 		do   func()
 		says string
 	}{
-		{"the id of another event", func() { fake.Emit(paid("evt_1")) }, "evt_1 was emitted before: leave its id to asaastest.Event"},
 		{"no JSON", func() { fake.Emit([]byte("{")) }, "the body is no event"},
 		{"no id", func() { fake.Emit([]byte(`{"event":"PAYMENT_RECEIVED"}`)) }, "has no id or no event"},
-		{"an event that was not emitted", func() { fake.Resend("evt_2") }, "Emit it first"},
 		{"no receiver", func() { fake.AddWebhook(asaastest.Webhook{}) }, "needs a URL or a Handler"},
 		{"the eleventh webhook", func() { fake.AddWebhook(asaastest.Webhook{URL: "http://a.example"}) }, "at most 10 webhooks"},
 		{"an unknown webhook", func() { fake.Resume("1") }, `there is no webhook "1"`},
@@ -213,6 +209,23 @@ func TestMistakesInTheUseSayWhatToDo(t *testing.T) {
 		}
 	}
 	fake.Settle() // it is not locked
+}
+
+func TestAnEventThatIsEmittedAgainIsSentAgain(t *testing.T) {
+	t.Parallel()
+	s, fake := newShop(http.StatusOK), newFake(t)
+	fake.AddWebhook(asaastest.Webhook{Handler: s})
+	body := paid("evt_1")
+	fake.Emit(body)
+	fake.Advance(10 * day)
+	fake.Emit(body)
+	fake.Settle()
+	if diff := cmp.Diff([]string{"evt_1", "evt_1"}, s.ids()); diff != "" {
+		t.Errorf("received (-want +got):\n%s", diff)
+	}
+	if _, said := call(t, fake, http.MethodGet, "/v3/financialTransactions", ""); said["totalCount"] != 1.0 {
+		t.Errorf("the statement has %v movements", said["totalCount"])
+	}
 }
 
 func TestReceiverMayUseTheFakeButNotItsClock(t *testing.T) {
@@ -346,27 +359,6 @@ func TestAClientIsOfTheEnvironmentOfTheKey(t *testing.T) {
 		fake.APIKey = key
 		if penalized, err := fake.Client().Penalized(t.Context()); err != nil || penalized != nil {
 			t.Errorf("%s: %v, %v", key, penalized, err)
-		}
-	}
-}
-
-// Not parallel: it looks at the log of the process.
-func TestAFakeIsQuietUnlessAsked(t *testing.T) {
-	var logged bytes.Buffer
-	log.SetOutput(&logged)
-	defer log.SetOutput(os.Stderr)
-	for _, asked := range []bool{false, true} {
-		var told bytes.Buffer
-		fake := asaastest.New()
-		if asked {
-			fake.ErrorLog = log.New(&told, "", 0)
-		}
-		fake.AddWebhook(asaastest.Webhook{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a mistake") })})
-		fake.Emit(asaastest.Event("PAYMENT_RECEIVED"))
-		fake.Settle()
-		fake.Close()
-		if got := strings.Contains(told.String(), "a mistake"); got != asked || logged.Len() > 0 {
-			t.Errorf("asked: %t, told %q, logged %q", asked, told.String(), logged.String())
 		}
 	}
 }

@@ -29,8 +29,7 @@ func (f *Fake) Advance(d time.Duration) { f.core.Advance(d, f.next) }
 // webhook is a webhook with its queue.
 type webhook struct {
 	Webhook
-	queue    []*pending
-	failures int // in a row
+	queue []*pending
 }
 
 // pending is an event in a queue.
@@ -73,11 +72,14 @@ func (w *webhook) next() (at time.Time) {
 	return at
 }
 
+// parallelism is the number of events of a NON_SEQUENTIALLY webhook that are delivered at once. Asaas says no number.
+const parallelism = 10
+
 // ready returns the events to send now.
-func (w *webhook) ready(now time.Time, parallelism int) []*pending {
+func (w *webhook) ready(now time.Time) []*pending {
 	var out []*pending
 	for _, p := range w.open() {
-		if !p.due.After(now) && len(out) < max(parallelism, 1) {
+		if !p.due.After(now) && len(out) < parallelism {
 			out = append(out, p)
 		}
 	}
@@ -96,15 +98,8 @@ func (w *webhook) remove(p *pending) {
 	w.queue = slices.DeleteFunc(w.queue, func(q *pending) bool { return q == p })
 }
 
-func (w *webhook) perEvent(c Counting) bool {
-	return w.SendType == NonSequentially && c == PerEvent
-}
-
-func (w *webhook) penalized(c Counting) int {
-	if !w.perEvent(c) {
-		return w.failures
-	}
-	n := 0
+// penalized is the number of failures in a row, of the event that has most: where events have an order, of the first.
+func (w *webhook) penalized() (n int) {
 	for _, p := range w.queue {
 		n = max(n, p.failures)
 	}
@@ -113,7 +108,6 @@ func (w *webhook) penalized(c Counting) int {
 
 // forgive makes everything due, as if nothing had failed.
 func (w *webhook) forgive(now time.Time) {
-	w.failures = 0
 	for _, p := range w.queue {
 		p.failures = 0
 		if p.due.After(now) {
@@ -182,7 +176,7 @@ func (f *Fake) next() (at time.Time, what func() (deliver func())) {
 func (f *Fake) step(w *webhook) (deliver func()) {
 	f.expire(w)
 	var due []*delivery
-	for _, p := range w.ready(f.core.Time(), f.Parallelism) {
+	for _, p := range w.ready(f.core.Time()) {
 		due = append(due, f.newDelivery(w, p))
 	}
 	return func() { f.deliver(due) }
@@ -237,7 +231,7 @@ func (d *delivery) request(ctx context.Context) (*http.Request, error) {
 		contentType = "application/x-www-form-urlencoded; charset=UTF-8"
 	}
 	header := []string{
-		"Content-Type", contentType, "Accept", "application/json", "User-Agent", fmt.Sprintf("Asaas_Hmlg/%d.0", d.config.APIVersion),
+		"Content-Type", contentType, "Accept", "application/json", "Accept-Encoding", "gzip", "User-Agent", fmt.Sprintf("Asaas_Hmlg/%d.0", d.config.APIVersion),
 		"Cache-Control", "no-cache", "Pragma", "no-cache",
 	}
 	if d.config.Token != "" && d.config.APIVersion != 2 {
@@ -249,8 +243,7 @@ func (d *delivery) request(ctx context.Context) (*http.Request, error) {
 // count lets the first answer count.
 func (f *Fake) count(d *delivery) {
 	w, p, r := d.webhook, d.event, d.replies[0]
-	if r.Error == "" && f.isSuccess(r.Status) {
-		w.failures = 0
+	if r.Error == "" && r.Status == http.StatusOK {
 		w.remove(p)
 		f.record(w, p, d.entry(Delivered, r))
 		return
@@ -258,29 +251,20 @@ func (f *Fake) count(d *delivery) {
 	f.failed(w, p, d.entry(Failed, r))
 }
 
-func (f *Fake) isSuccess(status int) bool {
-	return status == http.StatusOK || f.Accept2xx && status/100 == 2
-}
-
 func (d *delivery) entry(k Kind, r fixture.Reply) Entry {
 	return Entry{Kind: k, Status: r.Status, Answer: r.Body, Error: r.Error, Fault: d.fault}
 }
 
 func (f *Fake) failed(w *webhook, p *pending, e Entry) {
-	w.failures++
 	p.failures++
-	inRow := w.failures
-	if w.perEvent(f.Counting) {
-		inRow = p.failures
-	}
-	paused := inRow >= maxFailures && !w.Interrupted
+	paused := p.failures >= maxFailures && !w.Interrupted
 	w.Interrupted = w.Interrupted || paused
 	p.due = f.core.Time().Add(f.Schedule[min(p.failures, maxFailures-1)])
 	if !w.Interrupted {
 		e.Next = p.due
 	}
 	f.record(w, p, e)
-	if isEmail(inRow) {
+	if isEmail(p.failures) {
 		f.record(w, p, Entry{Kind: Emailed})
 	}
 	if paused {

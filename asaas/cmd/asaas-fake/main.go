@@ -12,9 +12,6 @@
 //	-to URL             where to deliver
 //	-set path=value     give a field a value: JSON, else a string; again for more fields
 //	-id ID              the event's id; one of its own otherwise. Made again on the same day, it is the same event
-//	-entity ID          the id of what the event is about, as payment.id
-//	-count N            how many events of each type
-//	-concurrent         each event twice at the same moment
 //	-sparse             events with as little in them as Asaas may send
 //
 // The verb types prints all event types, and help VERB all about a verb.
@@ -28,7 +25,6 @@
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake serve -to http://localhost:8080/webhooks/asaas -speed 600
 //	curl http://127.0.0.1:8090/fake/events/PAYMENT_RECEIVED -d payment.value=10.5 # an event happens
 //	curl http://127.0.0.1:8090/fake/advance -d for=24h                            # a day passes
-//	curl http://127.0.0.1:8090/fake/speed -d times=1                              # real time
 //	curl http://127.0.0.1:8090/fake/timeline                                      # what happened so far
 //
 //	export ASAAS_API_KEY='$aact_hmlg_fake' ASAAS_BASE_URL=http://127.0.0.1:8090/v3
@@ -39,7 +35,6 @@
 //
 //	-listen ADDRESS     where to listen; 127.0.0.1:8090 by default
 //	-to URL             add a webhook that delivers there, with the token; others are made through the API
-//	-type A,B           the event types that it gets; all by default
 //	-speed N            how many seconds pass in one; 1 by default, 0 stops the clock
 //
 // The token is read from the environment, so that it is in no shell's history
@@ -58,10 +53,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -82,7 +74,6 @@ func main() {
 
 // run is the program; it returns the exit status.
 func run(ctx context.Context, args []string, getenv func(string) string, out, complaints io.Writer) int {
-	o := new(options)
 	c := fixture.Command{
 		Name:     "asaas-fake",
 		Provider: "Asaas",
@@ -91,9 +82,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, co
 		Set:      "payment.value=10.5",
 		ID:       "id",
 		Type:     "event",
+		Accepts:  func(status int) bool { return status == http.StatusOK },
 		Accepted: "answered 200",
-		Flags:    o.flags,
-		Event:    o.event,
+		Event:    newEvent,
+		Request:  asaastest.Request,
 		Fake:     newFake,
 	}
 	for _, eventType := range asaastest.Types() {
@@ -102,28 +94,13 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, co
 	return c.Run(ctx, args, getenv, out, complaints)
 }
 
-func (o *options) flags(flags *flag.FlagSet) {
-	flags.StringVar(&o.entity, "entity", "", "the `ID` of what the event is about, as payment.id")
-}
-
-// options holds the flags that only Asaas has.
-type options struct{ entity string }
-
-// event makes an event of today with the key that was asked for, before other changes.
-func (o *options) event(name, id string, sparse bool, changes ...asaastest.Change) ([]byte, error) {
+// newEvent makes an event of today.
+func newEvent(name, id string, sparse bool, changes ...asaastest.Change) ([]byte, error) {
 	eventType := asaas.EventType(name)
 	if !slices.Contains(asaastest.Types(), eventType) {
 		return nil, fmt.Errorf("there is no event type %q: asaas-fake types prints them all", name)
 	}
-	own := today(eventType, id)
-	if o.entity != "" {
-		path := keyPath(eventType)
-		if path == "" {
-			return nil, fmt.Errorf("%s is about nothing that has an id: leave -entity out", name)
-		}
-		own = append(own, asaastest.Set(path, o.entity))
-	}
-	changes = append(own, changes...)
+	changes = append(today(eventType, id), changes...)
 	if sparse {
 		return asaastest.Sparse(eventType, changes...), nil
 	}
@@ -146,53 +123,20 @@ func today(eventType asaas.EventType, id string) []asaastest.Change {
 	return changes
 }
 
-// keyPath returns the path of the entity's id, "payment.id"; "" if an event has no entity.
-func keyPath(eventType asaas.EventType) string {
-	body := asaastest.Event(eventType)
-	key, err := json.Marshal(asaas.Identify(body).Key)
-	var members map[string]json.RawMessage
-	if err != nil || json.Unmarshal(body, &members) != nil {
-		return ""
-	}
-	for name, member := range members {
-		var object struct{ ID json.RawMessage }
-		if json.Unmarshal(member, &object) == nil && bytes.Equal(object.ID, key) {
-			return name + ".id"
-		}
-	}
-	return ""
-}
-
 // newFake makes an Asaas on the machine's time, until its clock runs.
 func newFake(f fixture.FakeOptions) (*fixture.Served, error) {
 	fake := asaastest.New()
 	fake.Advance(max(0, time.Since(fake.Now())))
-	fake.Observe = func(e asaastest.Entry) { f.Tell(told(e), answer(e)) }
-	fake.Inject(slices.Repeat([]asaastest.Fault{asaastest.Concurrent}, f.Concurrent)...)
+	fake.Observe = func(e asaastest.Entry) { f.Tell(told(e)) }
 	hints := []string{
 		"Asaas's API is at http://" + f.Address + "/v3: export ASAAS_API_KEY='" + fake.APIKey + "' ASAAS_BASE_URL=http://" + f.Address + "/v3",
 		"asaas-queue status -sandbox  # the state of the queues",
 	}
 	if f.To != "" {
-		w := asaastest.Webhook{Name: "served", URL: f.To, Token: f.Secret}
-		for _, name := range f.Events {
-			w.Events = append(w.Events, asaas.EventType(name))
-		}
-		if f.Address == "" { // each event once, also behind one that fails
-			fake.Parallelism, w.SendType = 1, asaastest.NonSequentially
-		}
-		hints = append(hints, "asaas-queue recover -sandbox "+fake.AddWebhook(w)+"  # the webhook that delivers to "+f.To)
+		id := fake.AddWebhook(asaastest.Webhook{Name: "served", URL: f.To, Token: f.Secret})
+		hints = append(hints, "asaas-queue recover -sandbox "+id+"  # the webhook that delivers to "+f.To)
 	}
 	return &fixture.Served{Fake: fake, API: fake, Stamp: stamp, Hints: hints}, nil
-}
-
-func answer(e asaastest.Entry) fixture.Answer {
-	return fixture.Answer{
-		EventType: string(e.EventType), EventID: e.EventID,
-		Status: e.Status, Body: e.Answer, Error: e.Error,
-		Copy:     e.Kind == asaastest.Copied,
-		Accepted: e.Status == http.StatusOK && e.Error == "",
-	}
 }
 
 func stamp(_ string, now time.Time) fixture.Change {

@@ -11,11 +11,8 @@
 //	-to URL             where to deliver
 //	-set path=value     give a field a value: JSON, else a string; again for more fields
 //	-id ID              the event's id; one of its own otherwise
-//	-count N            how many events of each type
-//	-concurrent         each event twice at the same moment
 //	-sparse             events with as little in them as Zelta Pay may send
 //	-layout nested      the other of the two layouts that Zelta Pay documents
-//	-plain              sign the other of the two strings that Zelta Pay documents
 //
 // The verb types prints all event types, and help VERB all about a verb.
 //
@@ -35,7 +32,6 @@
 //
 //	-listen ADDRESS     where to listen; 127.0.0.1:8090 by default
 //	-to URL             where to deliver
-//	-type A,B           the event types that are delivered; all by default
 //	-speed N            how many seconds pass in one; 1 by default, 0 stops the clock
 //
 // The secret is read from the environment, so that it is in no shell's history and no list of processes.
@@ -60,7 +56,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/paghooks/paghooks/internal/command"
@@ -84,10 +79,12 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, co
 		Set:      "transaction.amount=2990",
 		ID:       "eventId",
 		Type:     "type",
+		Accepts:  func(status int) bool { return status/100 == 2 },
 		Accepted: "accepted",
 		Flags:    o.flags,
 		Event:    o.event,
-		Fake:     o.fake,
+		Request:  zeltapaytest.Request,
+		Fake:     newFake,
 	}
 	for _, eventType := range zeltapaytest.Types() {
 		c.Types = append(c.Types, string(eventType))
@@ -96,14 +93,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, co
 }
 
 // options holds the flags that only Zelta Pay has.
-type options struct {
-	layout zeltapaytest.Layout
-	plain  bool
-}
+type options struct{ layout zeltapaytest.Layout }
 
 func (o *options) flags(flags *flag.FlagSet) {
 	flags.Func("layout", "flat or nested, the `layout` of the events (default flat)", o.setLayout)
-	flags.BoolVar(&o.plain, "plain", false, "sign <timestamp>.<body>, not t=<timestamp>.<body>")
 }
 
 func (o *options) setLayout(name string) error {
@@ -124,23 +117,15 @@ func (o *options) event(name, id string, sparse bool, changes ...zeltapaytest.Ch
 	return o.layout.Event(zeltapay.EventType(name), changes...), nil
 }
 
-// fake makes a Zelta Pay that begins now, until its clock runs.
-func (o *options) fake(f fixture.FakeOptions) (*fixture.Served, error) {
+// newFake makes a Zelta Pay that begins now, until its clock runs.
+func newFake(f fixture.FakeOptions) (*fixture.Served, error) {
 	if f.To == "" {
 		return nil, errors.New("give -to, the URL of your server: Zelta Pay has no API to add webhooks with")
 	}
 	fake := zeltapaytest.New()
 	fake.SigningTime = time.Now // the server's clock is its own
-	if o.plain {
-		fake.Format = zeltapay.FormatPlain
-	}
-	fake.Observe = func(e zeltapaytest.Entry) { f.Tell(e.String(), answer(e)) }
-	w := zeltapaytest.Webhook{URL: f.To, Secret: f.Secret}
-	for _, name := range f.Events {
-		w.Events = append(w.Events, zeltapay.EventType(name))
-	}
-	fake.AddWebhook(w)
-	fake.Inject(slices.Repeat([]zeltapaytest.Fault{zeltapaytest.Concurrent}, f.Concurrent)...)
+	fake.Observe = func(e zeltapaytest.Entry) { f.Tell(e.String()) }
+	fake.AddWebhook(zeltapaytest.Webhook{URL: f.To, Secret: f.Secret})
 	at := "http://" + f.Address + "/fake/dead-letters"
 	return &fixture.Served{
 		Fake: fake, Stamp: stamp,
@@ -156,15 +141,6 @@ func (o *options) fake(f fixture.FakeOptions) (*fixture.Served, error) {
 			"POST /fake/dead-letters/replay": func(w http.ResponseWriter, r *http.Request) { replay(fake, w, r) },
 		},
 	}, nil
-}
-
-func answer(e zeltapaytest.Entry) fixture.Answer {
-	return fixture.Answer{
-		EventType: string(e.EventType), EventID: e.EventID,
-		Status: e.Status, Body: e.Answer, Error: e.Error,
-		Copy:     e.Kind == zeltapaytest.Copied,
-		Accepted: e.Error == "" && zeltapaytest.Judge(e.Status) == zeltapaytest.Accept,
-	}
 }
 
 func replay(fake *zeltapaytest.Fake, w http.ResponseWriter, r *http.Request) {
