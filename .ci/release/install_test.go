@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -180,17 +182,16 @@ type source struct {
 // snapshot copies the files of this repository that git does not ignore.
 func snapshot(t *testing.T) *source {
 	t.Helper()
-	here, err := open("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := here.files(".")
+	files, err := command("../..", nil, "git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for _, name := range files {
-		text, err := os.ReadFile(filepath.Join(here.dir, name))
+	for name := range strings.FieldsSeq(files) {
+		text, err := os.ReadFile(filepath.Join("../..", name))
+		if errors.Is(err, fs.ErrNotExist) { // deleted
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,12 +247,8 @@ func (s *source) release(t *testing.T, version string) {
 func (s *source) renameInternals(t *testing.T) {
 	t.Helper()
 	imported := regexp.MustCompile(`"` + regexp.QuoteMeta(s.root) + `/(\w+/)*internal/`)
-	files, err := s.files("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	renamed := 0
-	for _, name := range files {
+	for name := range strings.FieldsSeq(s.must(t, "ls-files", "*.go")) {
 		if s.isBeside(name) {
 			continue
 		}
@@ -307,6 +304,15 @@ func (u user) does(args ...string) string {
 		u.Fatal(err)
 	}
 	return out
+}
+
+// installing returns an environment in which the go command finds the repository's modules in
+// it, by its tags, and in no proxy.
+func installing(r *repository) []string {
+	return []string{
+		"GOWORK=off", "GONOPROXY=" + r.root, "GONOSUMDB=" + r.root,
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.file://" + r.dir + ".insteadOf", "GIT_CONFIG_VALUE_0=https://" + r.root,
+	}
 }
 
 func (u user) write(name, text string) { save(u.T, filepath.Join(u.dir, name), text) }

@@ -1,3 +1,19 @@
+// Release keeps the modules of this repository such that each can be installed, and
+// makes versions of them:
+//
+//	go run ./.ci/release check     # reports modules whose go.mod or go.sum users could not install
+//	go run ./.ci/release tidy      # is go mod tidy for every module but the root
+//	go run ./.ci/release -n v0.2.0 # shows the commit and the tags that the next line makes
+//	go run ./.ci/release v0.2.0    # commits and tags a version, for you to look at and to push
+//
+// The root is one module, and go.work lists the others. Those in idem/…/idem… are for
+// users. A version has all of them, and a tag for the root and each module for users, on
+// one commit. Modules require that version of each other, without replace, as users need
+// it. go.work lets them build here, also before that version exists: no go.sum has the
+// sums of this repository's own modules.
+//
+// go mod tidy ignores go.work, and would ask a proxy for a version that does not exist:
+// hence tidy.
 package main
 
 import (
@@ -5,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"slices"
 	"strings"
 )
@@ -35,15 +52,21 @@ func run(dir string, args []string, w io.Writer) int {
 	return 0
 }
 
-// check reports why users could not install a module.
+// check reports modules that are not tidy, or require what users cannot get.
 func check(dir string, w io.Writer) error {
 	r, err := open(dir)
 	if err != nil {
 		return err
 	}
-	errs := []error{r.checkWork(), r.checkImports()}
+	var errs []error
 	for _, m := range r.modules {
-		errs = append(errs, r.checkTidy(m))
+		tidy, err := r.tidied(m)
+		errs = append(errs, err)
+		for name, want := range tidy {
+			if got, err := os.ReadFile(m.file(name)); err != nil || string(got) != want {
+				errs = append(errs, err, fmt.Errorf("%s is not tidy: go run ./.ci/release tidy", path.Join(m.dir, name)))
+			}
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -59,12 +82,14 @@ func tidy(dir string) error {
 		return err
 	}
 	for _, m := range r.modules {
-		mod, sum, err := r.tidied(m)
-		if err == nil {
-			err = errors.Join(os.WriteFile(m.file("go.mod"), mod, 0o644), os.WriteFile(m.file("go.sum"), sum, 0o644))
-		}
+		tidy, err := r.tidied(m)
 		if err != nil {
 			return err
+		}
+		for name, text := range tidy {
+			if err := os.WriteFile(m.file(name), []byte(text), 0o644); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

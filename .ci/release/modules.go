@@ -3,24 +3,22 @@ package main
 import (
 	"errors"
 	"fmt"
-	"go/parser"
-	"go/token"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/mod/modfile"
 )
 
-// repository has the modules of a folder under git.
+// repository has the modules that go.work lists.
 type repository struct {
 	dir     string // absolute
 	root    string // the path of the root module
 	version string // of each other that the modules require
+	work    *modfile.WorkFile
 	modules []*module
 }
 
@@ -28,73 +26,72 @@ type repository struct {
 type module struct {
 	repository *repository
 	dir        string // with slashes, below the root
-	path       string
-	requires   []string // the modules of this repository
+	mod        *modfile.File
 }
 
 func (m *module) file(name string) string {
 	return filepath.Join(m.repository.dir, filepath.FromSlash(m.dir), name)
 }
 
+func (m *module) path() string { return m.repository.root + "/" + m.dir }
+
 // isForUsers reports whether users install the module.
 func (m *module) isForUsers() bool {
 	return strings.HasPrefix(m.dir, "idem/") && strings.HasPrefix(path.Base(m.dir), "idem")
 }
 
-// open reads the modules, each after those that it requires.
+// open reads the modules.
 func open(dir string) (*repository, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
 	r := &repository{dir: dir}
-	root, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	text, err := os.ReadFile(filepath.Join(dir, "go.work"))
 	if err != nil {
 		return nil, fmt.Errorf("run it in the root's folder: %w", err)
 	}
-	r.root = modfile.ModulePath(root)
-	work, err := r.work()
-	if err != nil {
+	if r.work, err = modfile.ParseWork("go.work", text, nil); err != nil {
 		return nil, err
 	}
-	for _, replaced := range work.Replace {
-		if replaced.Old.Path == r.root {
-			r.version = replaced.Old.Version
+	for _, replaced := range r.work.Replace {
+		if replaced.New.Path == "." {
+			r.root, r.version = replaced.Old.Path, replaced.Old.Version
 		}
 	}
 	if r.version == "" {
-		return nil, fmt.Errorf("go.work replaces no version of %s: add the version that the modules require", r.root)
+		return nil, errors.New("go.work replaces no version of the root: add the version that the modules require")
 	}
-	files, err := r.files("*/go.mod")
-	for _, file := range files {
-		m, err := r.read(path.Dir(file))
-		if err != nil {
+	for _, use := range r.work.Use {
+		if use.Path == "." {
+			continue
+		}
+		m := &module{repository: r, dir: path.Clean(use.Path)}
+		if m.mod, err = parse(m.file("go.mod")); err != nil {
 			return nil, err
+		}
+		if m.mod.Module.Mod.Path != m.path() {
+			return nil, fmt.Errorf("%s/go.mod has the path %s, by which its tags are not found: it must be %s", m.dir, m.mod.Module.Mod.Path, m.path())
 		}
 		r.modules = append(r.modules, m)
 	}
-	return r, errors.Join(err, r.sort())
+	return r, r.checkRequired()
 }
 
-func (r *repository) read(dir string) (*module, error) {
-	m := &module{repository: r, dir: dir, path: path.Join(r.root, dir)}
-	text, err := os.ReadFile(m.file("go.mod"))
-	if err != nil {
-		return nil, err
+// checkRequired returns an error if a module for users requires one that has no versions.
+func (r *repository) checkRequired() (err error) {
+	versions := map[string]bool{r.root: true}
+	for _, m := range r.modules {
+		versions[m.path()] = m.isForUsers()
 	}
-	file, err := modfile.Parse(path.Join(dir, "go.mod"), text, nil)
-	if err != nil {
-		return nil, err
-	}
-	if file.Module.Mod.Path != m.path {
-		return nil, fmt.Errorf("%s/go.mod has the path %s, by which its tags are not found: it must be %s", dir, file.Module.Mod.Path, m.path)
-	}
-	for _, required := range file.Require {
-		if r.has(required.Mod.Path) {
-			m.requires = append(m.requires, required.Mod.Path)
+	for _, m := range r.modules {
+		for _, required := range m.mod.Require {
+			if path := required.Mod.Path; m.isForUsers() && r.has(path) && !versions[path] {
+				err = errors.Join(err, fmt.Errorf("%s requires %s, which is not for users and has no version", m.dir, path))
+			}
 		}
 	}
-	return m, nil
+	return err
 }
 
 // has reports whether a module is the root or one beside it.
@@ -102,92 +99,69 @@ func (r *repository) has(path string) bool {
 	return path == r.root || strings.HasPrefix(path, r.root+"/")
 }
 
-// sort puts each module behind those that it requires.
-func (r *repository) sort() error {
-	var sorted []*module
-	placed := map[string]bool{r.root: true}
-	for len(sorted) < len(r.modules) {
-		before := len(sorted)
-		for _, m := range r.modules {
-			if !placed[m.path] && !slices.ContainsFunc(m.requires, func(path string) bool { return !placed[path] }) {
-				sorted, placed[m.path] = append(sorted, m), true
-			}
-		}
-		if len(sorted) == before {
-			return errors.New("modules require each other, or one that is not here: no order lets them be released")
+// require has a go.mod require a version of each module of this repository that it
+// requires now.
+func (r *repository) require(file *modfile.File, version string) (err error) {
+	for _, required := range file.Require {
+		if r.has(required.Mod.Path) {
+			err = errors.Join(err, file.AddRequire(required.Mod.Path, version))
 		}
 	}
-	r.modules = sorted
-	return nil
+	return err
 }
 
-func (r *repository) work() (*modfile.WorkFile, error) {
-	text, err := os.ReadFile(filepath.Join(r.dir, "go.work"))
+// tidied returns a module's go.mod and go.sum as go mod tidy makes them where the other
+// modules of the repository are as they are here.
+func (r *repository) tidied(m *module) (map[string]string, error) {
+	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {
 		return nil, err
 	}
-	return modfile.ParseWork("go.work", text, nil)
-}
-
-// checkWork returns an error that names the modules that go.work lacks, and the versions that it does not replace.
-func (r *repository) checkWork() error {
-	work, err := r.work()
+	defer os.RemoveAll(folder)
+	errs := []error{m.mod.AddReplace(r.root, "", r.dir, "")}
+	for _, other := range r.modules {
+		if other != m {
+			errs = append(errs, m.mod.AddReplace(other.path(), "", other.file(""), ""))
+		}
+	}
+	mod, sum := filepath.Join(folder, "go.mod"), filepath.Join(folder, "go.sum")
+	before, err := os.ReadFile(m.file("go.sum"))
+	if err := errors.Join(append(errs, err, write(mod, m.mod), os.WriteFile(sum, before, 0o644))...); err != nil {
+		return nil, err
+	}
+	if _, err := command(m.file(""), []string{"GOWORK=off"}, "go", "mod", "tidy", "-modfile="+mod); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.dir, err)
+	}
+	file, err := parse(mod)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var errs []error
-	for _, m := range r.modules {
-		if !slices.ContainsFunc(work.Use, func(u *modfile.Use) bool { return u.Path == "./"+m.dir }) {
-			errs = append(errs, fmt.Errorf("go.work does not use ./%s: add it, or go commands fail there", m.dir))
-		}
-		for _, path := range m.requires {
-			if !slices.ContainsFunc(work.Replace, func(p *modfile.Replace) bool { return p.Old.Path == path && p.Old.Version == r.version }) {
-				errs = append(errs, fmt.Errorf("go.work does not replace %s %s, which %s requires: add it", path, r.version, m.dir))
-			}
+	for _, replaced := range slices.Clone(file.Replace) {
+		if r.has(replaced.Old.Path) {
+			err = errors.Join(err, file.DropReplace(replaced.Old.Path, ""))
 		}
 	}
-	return errors.Join(errs...)
+	err = errors.Join(err, r.require(file, r.version), write(mod, file))
+	tidy := map[string]string{}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, reading := os.ReadFile(filepath.Join(folder, name))
+		err, tidy[name] = errors.Join(err, reading), string(text)
+	}
+	return tidy, err
 }
 
-// checkImports returns an error that names the files of modules for users that import internal packages of another
-// module, which may have another name in its next version. Tests count, because a user's
-// go mod tidy reads them.
-func (r *repository) checkImports() error {
-	var errs []error
-	for _, m := range r.modules {
-		if !m.isForUsers() {
-			continue
-		}
-		files, err := r.files(m.dir + "/*.go")
-		if err != nil {
-			return err
-		}
-		for _, name := range files {
-			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(r.dir, name), nil, parser.ImportsOnly)
-			if err != nil {
-				return err
-			}
-			for _, imported := range file.Imports {
-				path, _ := strconv.Unquote(imported.Path.Value)
-				if r.has(path) && !strings.HasPrefix(path, m.path+"/") && slices.Contains(strings.Split(path, "/"), "internal") {
-					errs = append(errs, fmt.Errorf("%s imports %s, which may be renamed in any version: use exported names", name, path))
-				}
-			}
-		}
+func parse(name string) (*modfile.File, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
 	}
-	return errors.Join(errs...)
+	return modfile.Parse(name, text, nil)
 }
 
-// files lists the files that match a pattern and are in git or could be added.
-func (r *repository) files(pattern string) ([]string, error) {
-	out, err := r.git("ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", pattern)
-	var files []string
-	for file := range strings.FieldsSeq(out) {
-		if _, err := os.Stat(filepath.Join(r.dir, file)); err == nil { // not deleted
-			files = append(files, file)
-		}
-	}
-	return files, err
+func write(name string, file *modfile.File) error {
+	file.Cleanup()
+	text, err := file.Format()
+	return errors.Join(err, os.WriteFile(name, text, 0o644))
 }
 
 func (r *repository) git(args ...string) (string, error) {

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"encoding/json"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,7 +15,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// release makes a version in a clone, and moves it into the repository unless dry.
+// release commits a version in a worktree of its own, and moves it into the repository unless dry.
 func release(dir, version string, dry bool, w io.Writer) error {
 	r, err := open(dir)
 	if err != nil {
@@ -29,28 +29,33 @@ func release(dir, version string, dry bool, w io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	c, err := r.clone(filepath.Join(folder, "clone"), version)
+	if _, err := r.git("worktree", "add", "--quiet", "--detach", folder); err != nil {
+		return err
+	}
+	defer r.git("worktree", "remove", "--force", folder)
+	said, err := commit(folder, version)
 	if err != nil {
 		return err
 	}
-	tags, err := c.commit(folder, version)
-	if err != nil {
-		return err
-	}
-	said, err := c.git("show", "--stat", "--format=%h %s", "HEAD")
-	if err != nil {
-		return err
+	tags := []string{version}
+	for _, m := range r.modules {
+		if m.isForUsers() {
+			tags = append(tags, m.dir+"/"+version)
+		}
 	}
 	fmt.Fprintf(w, "%s\n\ntags: %s\n", said, strings.Join(tags, " "))
 	if dry {
 		fmt.Fprintln(w, "nothing is changed here: that was -n")
 		return nil
 	}
-	if _, err := r.git("fetch", "--quiet", c.dir, "HEAD", "refs/tags/*:refs/tags/*"); err != nil {
+	made, _, _ := strings.Cut(said, " ")
+	if _, err := r.git("merge", "--quiet", "--ff-only", made); err != nil {
 		return err
 	}
-	if _, err := r.git("merge", "--quiet", "--ff-only", tags[0]); err != nil {
-		return err
+	for _, tag := range tags {
+		if _, err := r.git("tag", "--annotate", "-m", "Release "+version, tag); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(w, "look at it, then push all at once, so that no module is there without the root:\n\n"+
 		"\tgit push --atomic origin HEAD %s\n\nto undo it before that: git tag -d %[1]s && git reset --keep HEAD^\n", strings.Join(tags, " "))
@@ -78,134 +83,68 @@ func (r *repository) checkVersion(version string) error {
 	if err == nil && !strings.Contains(string(changes), "\n## ["+version[1:]+"] - ") {
 		err = fmt.Errorf("CHANGELOG.md has no changes of %s: put the heading ## [%s] - DATE below Unreleased, and an empty Unreleased above", version, version[1:])
 	}
-	return errors.Join(err, r.checkWork(), r.checkImports())
+	return err
 }
 
-// clone returns a clone in which the modules require the version, and commits have the
-// same author as here.
-func (r *repository) clone(dir, version string) (*repository, error) {
-	if _, err := r.git("clone", "--quiet", "--no-tags", r.dir, dir); err != nil {
-		return nil, err
-	}
-	c, err := open(dir)
+// commit commits a version in a worktree, and returns the commit's short hash, its subject and its files.
+func commit(dir, version string) (string, error) {
+	r, err := open(dir)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	for _, key := range []string{"user.name", "user.email"} {
-		if value, err := r.git("config", key); err == nil {
-			if _, err := c.git("config", key, value); err != nil {
-				return nil, err
-			}
-		}
+	errs := []error{r.workRequires(version), r.finishGuides()}
+	for _, m := range r.modules {
+		errs = append(errs, r.require(m.mod, version), write(m.file("go.mod"), m.mod))
 	}
-	if err := errors.Join(c.workRequires(version), c.finishGuides()); err != nil {
-		return nil, err
+	if err := errors.Join(errs...); err != nil {
+		return "", err
 	}
-	for _, m := range c.modules {
-		file, sums, err := m.parse()
-		if err != nil {
-			return nil, err
-		}
-		_, others := c.divide(sums)
-		err = errors.Join(c.require(file, version), write(m.file("go.mod"), file), os.WriteFile(m.file("go.sum"), []byte(others), 0o644))
-		if err != nil {
-			return nil, err
-		}
+	if _, err := r.git("commit", "--quiet", "--allow-empty", "--all", "-m", "Release "+version); err != nil {
+		return "", err
 	}
-	return c, nil
+	return r.git("show", "--stat", "--format=%h %s", "HEAD")
 }
 
 // workRequires has go.work replace a version, in place of the one before.
-func (r *repository) workRequires(version string) error {
-	work, err := r.work()
-	if err != nil {
-		return err
-	}
-	for _, p := range slices.Clone(work.Replace) {
+func (r *repository) workRequires(version string) (err error) {
+	for _, p := range slices.Clone(r.work.Replace) {
 		if old, folder := p.Old, p.New.Path; r.has(old.Path) && old.Version != version {
-			err = errors.Join(err, work.DropReplace(old.Path, old.Version), work.AddReplace(old.Path, version, folder, ""))
+			err = errors.Join(err, r.work.DropReplace(old.Path, old.Version), r.work.AddReplace(old.Path, version, folder, ""))
 		}
 	}
-	work.Cleanup()
-	return errors.Join(err, os.WriteFile(filepath.Join(r.dir, "go.work"), modfile.Format(work.Syntax), 0o644))
+	r.work.Cleanup()
+	return errors.Join(err, os.WriteFile(filepath.Join(r.dir, "go.work"), modfile.Format(r.work.Syntax), 0o644))
 }
 
-// commit commits the version, writes the sums of the modules into go.sum, and returns
-// the tags, the root's first.
-func (r *repository) commit(folder, version string) (tags []string, err error) {
-	if _, err := r.git("commit", "--quiet", "--allow-empty", "--all", "-m", "Release "+version); err != nil {
-		return nil, err
-	}
-	sums := map[string]string{}
-	cache := filepath.Join(folder, "first")
-	if sums[r.root], err = r.sums(cache, r.root, version, version); err != nil {
-		return nil, err
-	}
-	tags = []string{version}
-	for _, m := range r.modules { // in an order in which those that it requires are done
-		if len(m.requires) > 0 {
-			if err := m.write(sums); err != nil {
-				return nil, err
+var (
+	before     = regexp.MustCompile(`(?s)\n*<!-- before the first version -->\n.*?\n<!-- end -->\n`)
+	inLine     = regexp.MustCompile(`<!-- before the first version -->.*?<!-- end -->`)
+	translated = regexp.MustCompile(`(?m)^<!-- translated from (\S+) [0-9a-f]{12} -->$`)
+)
+
+// finishGuides takes out of the documents what is for the time before the first version, and then has each
+// translation name the version of its original.
+func (r *repository) finishGuides() error {
+	names, err := r.git("ls-files", "*.md")
+	for _, change := range []func(text string) string{
+		func(text string) string { return inLine.ReplaceAllString(before.ReplaceAllString(text, "\n"), "") },
+		func(text string) string {
+			return translated.ReplaceAllStringFunc(text, func(line string) string {
+				original := translated.FindStringSubmatch(line)[1]
+				content, reading := os.ReadFile(filepath.Join(r.dir, original))
+				err = errors.Join(err, reading)
+				sum := sha256.Sum256(content)
+				return fmt.Sprintf("<!-- translated from %s %x -->", original, sum[:6])
+			})
+		},
+	} {
+		for name := range strings.FieldsSeq(names) {
+			file := filepath.Join(r.dir, name)
+			text, reading := os.ReadFile(file)
+			if err = errors.Join(err, reading); err == nil {
+				err = os.WriteFile(file, []byte(change(string(text))), 0o644)
 			}
-			if _, err := r.git("commit", "--quiet", "--all", "--amend", "--no-edit"); err != nil {
-				return nil, err
-			}
-		}
-		if m.isForUsers() {
-			tag := m.dir + "/" + version
-			if sums[m.path], err = r.sums(cache, m.path, version, tag); err != nil {
-				return nil, err
-			}
-			tags = append(tags, tag)
 		}
 	}
-	final := map[string]string{}
-	for _, tag := range tags { // on the last commit, where no sum is another one
-		path := strings.TrimSuffix(r.root+"/"+strings.TrimSuffix(tag, version), "/")
-		if final[path], err = r.sums(filepath.Join(folder, "last"), path, version, tag); err != nil {
-			return nil, err
-		}
-	}
-	if !maps.Equal(final, sums) {
-		return nil, fmt.Errorf("the sums of the modules depend on go.sum, which must not be:\n%v\n%v", sums, final)
-	}
-	return tags, nil
-}
-
-// write writes the sums of the modules that it requires into its go.sum.
-func (m *module) write(sums map[string]string) error {
-	_, text, err := m.parse()
-	for _, path := range m.requires {
-		if sums[path] == "" {
-			err = errors.Join(err, fmt.Errorf("%s requires %s, which is not for users and has no version", m.dir, path))
-		}
-		text = insert(text, sums[path])
-	}
-	return errors.Join(err, os.WriteFile(m.file("go.sum"), []byte(text), 0o644))
-}
-
-// sums tags a module, and returns the lines of go.sum that the go command makes of it,
-// with a module cache of its own.
-func (r *repository) sums(cache, path, version, tag string) (string, error) {
-	if _, err := r.git("tag", "--force", "--annotate", "-m", "Release "+version, tag); err != nil {
-		return "", err
-	}
-	out, err := command(filepath.Dir(cache), append(installing(r), "GOMODCACHE="+cache, "GOFLAGS=-modcacherw"), "go", "mod", "download", "-json", path+"@"+version)
-	if err != nil {
-		return "", err
-	}
-	var got struct{ Sum, GoModSum string }
-	if err := json.Unmarshal([]byte(out), &got); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%s %s %s\n%[1]s %[2]s/go.mod %[4]s\n", path, version, got.Sum, got.GoModSum), nil
-}
-
-// installing returns an environment in which the go command finds the repository's modules in
-// it, by its tags, and in no proxy.
-func installing(r *repository) []string {
-	return []string{
-		"GOWORK=off", "GONOPROXY=" + r.root, "GONOSUMDB=" + r.root,
-		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.file://" + r.dir + ".insteadOf", "GIT_CONFIG_VALUE_0=https://" + r.root,
-	}
+	return err
 }
