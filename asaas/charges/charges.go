@@ -163,7 +163,7 @@ var (
 
 	// Postgres before version 18 returns no old row of an update, and in one statement with an upsert this would not
 	// see a row that another transaction inserts meanwhile.
-	lock = `select customer, erased, ` + columns + `, (select since from asaas_charges_since s
+	lock = `select scope, id, customer, erased, ` + columns + `, (select since from asaas_charges_since s
 			where s.scope = c.scope or s.scope is null order by s.scope is null limit 1)
 		from asaas_charges c where scope = $1 and id = $2 for update`
 
@@ -202,7 +202,6 @@ func (c *Charge) copy(ctx context.Context, tx pgx.Tx, filling bool) (Change, err
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return Change{}, fmt.Errorf("asaas/charges: copying %s: %w", c.ID, err)
 	}
-	before.Scope, before.ID = c.Scope, c.ID
 	switch {
 	case inserted && !filling && !c.madeSince(since):
 		return Change{}, idem.NoRetry(c.tooOld(since))
@@ -223,7 +222,7 @@ func (c *Charge) scan(row pgx.Row, since **time.Time) error {
 	names := []*value.Optional[string]{
 		&c.ExternalReference, &c.Installment, &c.Subscription, &c.CheckoutSession, &c.PaymentLink, &c.PixQrCodeID,
 	}
-	err := row.Scan(&c.Customer, &c.erased,
+	err := row.Scan(&c.Scope, &c.ID, &c.Customer, &c.erased,
 		&c.Status, &c.Value, &c.OriginalValue, &c.NetValue, &c.Refunded, &c.Refunding, &c.Paid, &c.Received, &c.Deleted, &c.Anticipated, &c.BillingType,
 		&c.Created, &c.Due, &c.Credited, &c.ReceivedOn, names[0], names[1], names[2], names[3], names[4], names[5],
 		&c.InstallmentNumber, &c.At, &c.number, &c.Event, since)

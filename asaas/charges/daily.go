@@ -60,11 +60,9 @@ func (d *Daily) Run(ctx context.Context) error {
 		if err != nil {
 			d.logger().ErrorContext(ctx, "charges could not be reconciled", "account", d.Scope, "again_in", pause, "error", err)
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
 		}
 	}
@@ -122,12 +120,10 @@ func (d *Daily) look(ctx context.Context) (pause time.Duration, err error) {
 
 // take gives this process a turn, unless another one has it.
 func (d *Daily) take(ctx context.Context) (s state, taken bool, err error) {
-	rows, err := d.DB.Query(ctx, `insert into asaas_charges_runs as r (scope, taken) values ($1, now() + $2)
+	rows, _ := d.DB.Query(ctx, `insert into asaas_charges_runs as r (scope, taken) values ($1, now() + $2)
 		on conflict (scope) do update set taken = excluded.taken where r.taken <= now() or r.taken > now() + interval '1 day' -- the clock was wrong
 		returning began, unsettled, cursor, now()`, d.Scope, turn)
-	if err == nil {
-		s, err = pgx.CollectOneRow(rows, pgx.RowToStructByPos[state])
-	}
+	s, err = pgx.CollectOneRow(rows, pgx.RowToStructByPos[state])
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return s, false, nil

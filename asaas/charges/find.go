@@ -16,7 +16,6 @@ import (
 // Find returns the charges of a name that somebody has who writes to the merchant, the newest first, n at most: a
 // customer's id at Asaas, cus_…; the application's own external reference; or the id of an installment plan, a subscription or
 // a Checkout. The ID of each is the entity of its events: idem show -entity prints them, and idem erase -entity erases them.
-// db is a pool or a connection.
 func Find(ctx context.Context, db DB, name string, n int) ([]Charge, error) {
 	if name == "" {
 		return nil, errors.New("asaas/charges: the name to find charges by is empty: give a customer's id, cus_…, or your own reference")
@@ -26,28 +25,15 @@ func Find(ctx context.Context, db DB, name string, n int) ([]Charge, error) {
 
 // list reads the charges c that the rest of the query chooses.
 func list(ctx context.Context, db DB, rest string, args ...any) ([]Charge, error) {
-	rows, err := db.Query(ctx, `select scope, id, customer, erased, `+columns+`, null::date from asaas_charges c `+rest, args...)
-	if err != nil {
-		return nil, fmt.Errorf("asaas/charges: listing charges: %w", err)
-	}
+	rows, _ := db.Query(ctx, `select scope, id, customer, erased, `+columns+`, null::date from asaas_charges c `+rest, args...)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Charge, err error) {
 		var since *time.Time
-		return c, c.scan(withKey{row, &c}, &since)
+		return c, c.scan(row, &since)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("asaas/charges: listing charges: %w", err)
 	}
 	return all, nil
-}
-
-// withKey is a row that begins with the charge's key.
-type withKey struct {
-	pgx.Row
-	charge *Charge
-}
-
-func (r withKey) Scan(rest ...any) error {
-	return r.Row.Scan(append([]any{&r.charge.Scope, &r.charge.ID}, rest...)...)
 }
 
 // examine makes a check of what look finds: it fails if bad is above 0, and if Postgres refuses the query, which would

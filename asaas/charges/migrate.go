@@ -22,16 +22,26 @@ import (
 //go:embed migrations/*.sql
 var Migrations embed.FS
 
+// DB is a *pgxpool.Pool, a *pgx.Conn or a [pgx.Tx].
+type DB interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// one returns the one value of a query.
+func one[T any](ctx context.Context, db DB, sql string, args ...any) (T, error) {
+	rows, _ := db.Query(ctx, sql, args...) // the rows have its error
+	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
+}
+
 // Migrate creates or updates the tables of this package, in the first schema of the connection's
 // search_path. Call it at every start, after idem.Migrate: what was done before is skipped, and any number of
-// processes may call it at once. db is a *pgxpool.Pool or a *pgx.Conn.
+// processes may call it at once.
 //
 // A new table is complete from the day on which it was made, or from the next one if the database has events of
 // Asaas's: see [Filled].
-func Migrate(ctx context.Context, db interface {
-	Begin(ctx context.Context) (pgx.Tx, error)
-},
-) error {
+func Migrate(ctx context.Context, db DB) error {
 	if err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return migrate(ctx, tx) }); err != nil {
 		return fmt.Errorf("asaas/charges: migrating the tables: %w", err)
 	}
@@ -39,10 +49,7 @@ func Migrate(ctx context.Context, db interface {
 }
 
 // MigrateSchema is [Migrate] for the schema of that name, which must exist, for any search_path.
-func MigrateSchema(ctx context.Context, db interface {
-	Begin(ctx context.Context) (pgx.Tx, error)
-}, schema string,
-) error {
+func MigrateSchema(ctx context.Context, db DB, schema string) error {
 	err := errors.New("its name is empty: call Migrate for the first one of the search_path")
 	if schema != "" {
 		err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
@@ -111,12 +118,8 @@ func applied(ctx context.Context, tx pgx.Tx) (n int, err error) {
 // is refused: another program may have booked a part of it. The zero time is for an account of which no
 // program has ever booked a charge, and for tests.
 //
-// Reconcile without a function calls it, once it has made the rows. An earlier day that is recorded stays. db is a
-// pool, a connection or a transaction.
-func Filled(ctx context.Context, db interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}, scope string, since time.Time,
-) error {
+// Reconcile without a function calls it, once it has made the rows. An earlier day that is recorded stays.
+func Filled(ctx context.Context, db DB, scope string, since time.Time) error {
 	const earlier = `insert into asaas_charges_since values ($1, least($2, (select since from asaas_charges_since where scope is null)))
 		on conflict (scope) do update set since = least(excluded.since, asaas_charges_since.since)`
 	if _, err := db.Exec(ctx, earlier, scope, dayOf(since)); err != nil {
@@ -150,11 +153,8 @@ func dayOf(at time.Time) string {
 
 // Erase removes a customer's id, cus_…, from the charges, and returns their number. Their amounts, and your own
 // external references, stay: a refund that comes later has to find them. An event that comes later does not bring the id back.
-// Write no name and no CPF into external references. db is a pool, a connection or a transaction.
-func Erase(ctx context.Context, db interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}, customer string,
-) (int64, error) {
+// Write no name and no CPF into external references.
+func Erase(ctx context.Context, db DB, customer string) (int64, error) {
 	if customer == "" {
 		return 0, errors.New("asaas/charges: the customer to erase is empty: give the id, cus_…")
 	}

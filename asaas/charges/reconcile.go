@@ -13,12 +13,6 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 )
 
-// DB is a *pgxpool.Pool or a *pgx.Conn.
-type DB interface {
-	Begin(ctx context.Context) (pgx.Tx, error)
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // Settings say what a run of [Reconcile] reads, and what it does with it.
 type Settings struct {
 	// Scope is the account of the client's key, as of [idem.Event]; "" if there is one.
@@ -43,9 +37,8 @@ type Settings struct {
 	Changed func(Change)
 
 	// Calls is the number of API calls after which the run stops, once it has read the list of a day to its end. Asaas allows
-	// 25,000 in 12 hours, for all programs of the account. Default: 1,000. Pause is between two of them. Default: 250 ms.
+	// 25,000 in 12 hours, for all programs of the account. Default: 1,000.
 	Calls int
-	Pause time.Duration
 
 	// Resume is the Cursor of the report of a run that did not come to its end.
 	Resume *Cursor
@@ -93,7 +86,7 @@ type Report struct {
 // An error ends the run, for example if a list moved five times while it was read. The Report is valid all the same: give
 // its Cursor to another run.
 func Reconcile(ctx context.Context, client *asaas.Client, db DB, s Settings) (Report, error) {
-	r := &run{Settings: s, client: client, db: db, seen: make(map[string]bool), now: time.Now}
+	r := &run{Settings: s, client: client, db: db, seen: make(map[string]bool)}
 	r.report.Failed = make(map[string]error)
 	return r.do(ctx)
 }
@@ -104,7 +97,6 @@ type run struct {
 
 	client *asaas.Client
 	db     DB
-	now    func() time.Time
 	seen   map[string]bool // the charges that this run has read
 	at     Cursor
 	within bool // the list of a day, which is read to its end
@@ -142,7 +134,7 @@ func (r *run) do(ctx context.Context) (Report, error) {
 		if r.at.Failed { // the next event of such a charge would be booked whole
 			return r.report, errors.New("asaas/charges: the table is not recorded as complete, as charges could not be copied: see Failed, cure them, and run again from the begin")
 		}
-		err = r.filled(ctx)
+		err = Filled(ctx, r.db, r.Scope, r.Since)
 	}
 	if err == nil {
 		return r.report, nil
@@ -156,8 +148,8 @@ func (r *run) do(ctx context.Context) (Report, error) {
 }
 
 func (r *run) check() error {
-	r.Calls, r.Pause = cmp.Or(r.Calls, 1000), cmp.Or(r.Pause, 250*time.Millisecond)
-	now := r.now()
+	r.Calls = cmp.Or(r.Calls, 1000)
+	now := time.Now()
 	if r.Until.IsZero() {
 		r.Until = now
 	}
@@ -176,8 +168,8 @@ func (r *run) check() error {
 		return errors.New("asaas/charges: a run that fills the table reads until now, else the table would not be complete: leave Until out")
 	case r.Since.After(r.Until):
 		return errors.New("asaas/charges: the gap ends before it begins: give a Since that lies before Until")
-	case r.Calls < 10 || r.Pause < 0:
-		return errors.New("asaas/charges: too few Calls, or a Pause below zero: leave them out")
+	case r.Calls < 10:
+		return errors.New("asaas/charges: too few Calls: give 10 or more, or leave them out")
 	case r.at.Scan < 0 || r.at.Scan > 4 || r.at.Day != "" && day(r.at.Day) != r.at.Day:
 		return errors.New("asaas/charges: the cursor to resume at is of another version: begin anew")
 	}
@@ -187,29 +179,13 @@ func (r *run) check() error {
 // nobodyWaits returns an error while events are parked because their charge had no row: the run would take what they
 // bring for booked.
 func (r *run) nobodyWaits(ctx context.Context) error {
-	rows, err := r.db.Query(ctx, `select count(*) from idem_events where event like 'asaas/%' and split_part(event, '/', 2) = $1
+	n, err := one[int](ctx, r.db, `select count(*) from idem_events where event like 'asaas/%' and split_part(event, '/', 2) = $1
 		and state = 'parked' and last_error like '%asaas/charges: % its row is missing%'`, r.Scope)
-	if err != nil {
-		return err
-	}
-	n, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 	if err == nil && n > 0 {
 		err = fmt.Errorf("%d events are parked because the row of their charge was missing, and nobody has booked them: have the handlers that booked "+
 			"so far replay them (idem replay -state parked), then fill the table: docs/import.md", n)
 	}
 	return err
-}
-
-func (r *run) filled(ctx context.Context) error {
-	tx, err := r.db.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if err := Filled(ctx, tx, r.Scope, r.Since); err != nil {
-		return err
-	}
-	return tx.Commit(ctx)
 }
 
 // scans does one scan after the other. What costs a call for each charge comes last, when most are read.
@@ -238,77 +214,12 @@ func (r *run) scans(ctx context.Context) error {
 	return r.open(ctx)
 }
 
-// days reads the days of a scan, as many at once as fit into one answer: the rows of one answer cannot move.
-func (r *run) days(ctx context.Context, s scan) error {
-	first, last := timeOf(cmp.Or(r.at.Day, s.first)), timeOf(s.last)
-	for wide := between(first, last); !first.After(last); {
-		wide = min(wide, between(first, last))
-		to := first.AddDate(0, 0, wide-1)
-		whole, err := s.read(ctx, asaas.Date(first.Format(time.DateOnly)), asaas.Date(to.Format(time.DateOnly)))
-		if err != nil {
-			return err
-		}
-		if !whole {
-			wide = max(wide/2, 1)
-			continue
-		}
-		first, wide = to.AddDate(0, 0, 1), wide*2
-		r.at.Day = asaas.Date(first.Format(time.DateOnly))
-	}
-	return nil
-}
-
-// list returns the reading of a list of charges.
-func (r *run) list(filter func(from, until asaas.Date) asaas.PaymentFilter) func(context.Context, asaas.Date, asaas.Date) (bool, error) {
-	return func(ctx context.Context, from, until asaas.Date) (bool, error) {
-		var at time.Time
-		return pages(ctx, from == until, pageOf[asaas.Payment]{
-			get: func(ctx context.Context, offset int) (rows []asaas.Payment, more bool, err error) {
-				at = r.now()
-				r.within = offset > 0
-				defer func() { r.within = false }()
-				page, err := call(ctx, r, func() (*asaas.PaymentPage, error) { return r.client.Payments(ctx, filter(from, until), offset) })
-				if err != nil {
-					return nil, false, err
-				}
-				return page.Data.Or(nil), page.HasMore.Or(len(page.Data.Or(nil)) == perPage), nil
-			},
-			id:   func(p asaas.Payment) string { return p.ID },
-			take: func(ctx context.Context, p asaas.Payment) error { return r.take(ctx, &p, at) },
-		})
-	}
-}
-
-// statement reads the charges that movements of money name, of any age.
-func (r *run) statement(ctx context.Context, from, until asaas.Date) (bool, error) {
-	list := r.transactions(from, until)
-	list.take = func(ctx context.Context, t asaas.Transaction) error { return r.ask(ctx, t.PaymentID.Or("")) }
-	return pages(ctx, from == until, list)
-}
-
-// transactions returns the list of the statement, without the function that takes its rows.
-func (r *run) transactions(from, until asaas.Date) pageOf[asaas.Transaction] {
-	return pageOf[asaas.Transaction]{
-		get: func(ctx context.Context, offset int) (rows []asaas.Transaction, more bool, err error) {
-			page, err := call(ctx, r, func() (*asaas.TransactionPage, error) { return r.client.Statement(ctx, from, until, offset) })
-			if err != nil {
-				return nil, false, err
-			}
-			return page.Data.Or(nil), page.HasMore.Or(len(page.Data.Or(nil)) == perPage), nil
-		},
-		id: func(t asaas.Transaction) string { return t.ID.Or("") },
-	}
-}
-
 // open reads the charges of the table whose state will change, and that nothing has found. The list of a day shows several of them
 // in one call; a removed charge is in no list.
 func (r *run) open(ctx context.Context) error {
-	rows, err := r.db.Query(ctx, `select coalesce(created::text, ''), id from asaas_charges
+	rows, _ := r.db.Query(ctx, `select coalesce(created::text, ''), id from asaas_charges
 		where scope = $1 and open and (status <> 'CONFIRMED' or refunding > 0 or $2) and coalesce(created::text, '') >= $3 order by 1, 2`,
 		r.Scope, r.Unsettled, string(r.at.Day))
-	if err != nil {
-		return err
-	}
 	type row struct {
 		Day asaas.Date
 		ID  string
@@ -342,7 +253,7 @@ func (r *run) ask(ctx context.Context, id string) (err error) {
 	if r.seen[id], err = r.isRead(ctx, id); err != nil || r.seen[id] {
 		return err
 	}
-	at := r.now()
+	at := time.Now()
 	p, err := call(ctx, r, func() (*asaas.Payment, error) { return r.client.Payment(ctx, id) })
 	if e, ok := errors.AsType[*asaas.APIError](err); ok && e.Status == http.StatusNotFound {
 		r.seen[id] = true
@@ -357,12 +268,8 @@ func (r *run) ask(ctx context.Context, id string) (err error) {
 
 // isRead reports whether a run before the pause has read a charge, or an event has brought it since.
 func (r *run) isRead(ctx context.Context, id string) (is bool, err error) {
-	rows, err := r.db.Query(ctx, `select exists (select from asaas_charges where scope = $1 and id = $2 and at >= $3)`,
+	return one[bool](ctx, r.db, `select exists (select from asaas_charges where scope = $1 and id = $2 and at >= $3)`,
 		r.Scope, id, r.at.Began.Add(-lag).Truncate(time.Second))
-	if err != nil {
-		return false, err
-	}
-	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 }
 
 // errDry rolls a dry run back.
@@ -420,14 +327,3 @@ func (c Change) differs() bool {
 	}
 	return !c.Late && before != after
 }
-
-// timeOf returns the time at which a day begins, somewhere: it is for counting days.
-func timeOf(day asaas.Date) time.Time {
-	at, err := time.Parse(time.DateOnly, string(day))
-	if err != nil {
-		panic(err) // check has tried that of a cursor
-	}
-	return at
-}
-
-func between(first, last time.Time) int { return int(last.Sub(first)/(24*time.Hour)) + 1 }

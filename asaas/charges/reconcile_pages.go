@@ -1,6 +1,7 @@
 package charges
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,79 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 )
+
+// days reads the days of a scan, as many at once as fit into one answer: the rows of one answer cannot move.
+func (r *run) days(ctx context.Context, s scan) error {
+	first, last := timeOf(cmp.Or(r.at.Day, s.first)), timeOf(s.last)
+	for wide := between(first, last); !first.After(last); {
+		wide = min(wide, between(first, last))
+		to := first.AddDate(0, 0, wide-1)
+		whole, err := s.read(ctx, asaas.Date(first.Format(time.DateOnly)), asaas.Date(to.Format(time.DateOnly)))
+		if err != nil {
+			return err
+		}
+		if !whole {
+			wide = max(wide/2, 1)
+			continue
+		}
+		first, wide = to.AddDate(0, 0, 1), wide*2
+		r.at.Day = asaas.Date(first.Format(time.DateOnly))
+	}
+	return nil
+}
+
+// list returns the reading of a list of charges.
+func (r *run) list(filter func(from, until asaas.Date) asaas.PaymentFilter) func(context.Context, asaas.Date, asaas.Date) (bool, error) {
+	return func(ctx context.Context, from, until asaas.Date) (bool, error) {
+		var at time.Time
+		return pages(ctx, from == until, pageOf[asaas.Payment]{
+			get: func(ctx context.Context, offset int) (rows []asaas.Payment, more bool, err error) {
+				at = time.Now()
+				r.within = offset > 0
+				defer func() { r.within = false }()
+				page, err := call(ctx, r, func() (*asaas.PaymentPage, error) { return r.client.Payments(ctx, filter(from, until), offset) })
+				if err != nil {
+					return nil, false, err
+				}
+				return page.Data.Or(nil), page.HasMore.Or(len(page.Data.Or(nil)) == perPage), nil
+			},
+			id:   func(p asaas.Payment) string { return p.ID },
+			take: func(ctx context.Context, p asaas.Payment) error { return r.take(ctx, &p, at) },
+		})
+	}
+}
+
+// statement reads the charges that movements of money name, of any age.
+func (r *run) statement(ctx context.Context, from, until asaas.Date) (bool, error) {
+	list := r.transactions(from, until)
+	list.take = func(ctx context.Context, t asaas.Transaction) error { return r.ask(ctx, t.PaymentID.Or("")) }
+	return pages(ctx, from == until, list)
+}
+
+// transactions returns the list of the statement, without the function that takes its rows.
+func (r *run) transactions(from, until asaas.Date) pageOf[asaas.Transaction] {
+	return pageOf[asaas.Transaction]{
+		get: func(ctx context.Context, offset int) (rows []asaas.Transaction, more bool, err error) {
+			page, err := call(ctx, r, func() (*asaas.TransactionPage, error) { return r.client.Statement(ctx, from, until, offset) })
+			if err != nil {
+				return nil, false, err
+			}
+			return page.Data.Or(nil), page.HasMore.Or(len(page.Data.Or(nil)) == perPage), nil
+		},
+		id: func(t asaas.Transaction) string { return t.ID.Or("") },
+	}
+}
+
+// timeOf returns the time at which a day begins, somewhere: it is for counting days.
+func timeOf(day asaas.Date) time.Time {
+	at, err := time.Parse(time.DateOnly, string(day))
+	if err != nil {
+		panic(err) // check has tried that of a cursor
+	}
+	return at
+}
+
+func between(first, last time.Time) int { return int(last.Sub(first)/(24*time.Hour)) + 1 }
 
 // pageOf reads a list of the API.
 type pageOf[T any] struct {
@@ -90,14 +164,15 @@ func call[T any](ctx context.Context, r *run, do func() (*T, error)) (*T, error)
 	return answer, err
 }
 
+// apart is the time between two calls.
+const apart = 250 * time.Millisecond
+
 func (r *run) wait(ctx context.Context) error {
 	if r.client.Wait != nil {
-		return r.client.Wait(ctx, r.Pause)
+		return r.client.Wait(ctx, apart)
 	}
-	timer := time.NewTimer(r.Pause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(apart):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/paghooks/paghooks/idem/health/check"
 )
 
@@ -44,8 +42,7 @@ func (u *Unmatched) Count(ctx context.Context) (n int64, err error) {
 	if u.Known == "" {
 		return 0, errNoKnown
 	}
-	rows, _ := u.DB.Query(ctx, `select count(*) from asaas_charges c where `+u.unknown())
-	if n, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64]); err != nil {
+	if n, err = one[int64](ctx, u.DB, `select count(*) from asaas_charges c where `+u.unknown()); err != nil {
 		return 0, fmt.Errorf("asaas/charges: counting unmatched charges: %w", err)
 	}
 	return n, nil
