@@ -15,6 +15,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
@@ -28,7 +29,7 @@ type counter struct {
 	now, max atomic.Int64
 }
 
-func (c *counter) read(ctx context.Context) (int64, error) {
+func (c *counter) read(ctx context.Context) (idem.Stats, error) {
 	c.max.Store(max(c.max.Load(), c.now.Add(1)))
 	defer c.now.Add(-1)
 	n := c.reads.Add(1)
@@ -37,18 +38,29 @@ func (c *counter) read(ctx context.Context) (int64, error) {
 	}
 	select {
 	case <-time.After(c.takes):
-		return n, c.fails
+		return idem.Stats{BlockedKeys: n}, c.fails
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return idem.Stats{}, ctx.Err()
 	}
 }
 
-// want checks the result of Samples of one source.
-func want(t *testing.T, s *gauge.Sources[int64], value int64, failed bool) {
+// look returns what one looker is told of a source: the value, and whether that could be read.
+func look(s *gauge.States) (value float64, up bool, err error) {
+	err = s.Read(context.Background(), func(m *gauge.Metric, v float64, _ ...string) {
+		switch m.Name {
+		case "webhook.blocked.entities":
+			value = v
+		case "webhook.backlog.up":
+			up = v == 1
+		}
+	})
+	return value, up, err
+}
+
+func want(t *testing.T, s *gauge.States, value float64) {
 	t.Helper()
-	got := s.Samples(t.Context())
-	if len(got) != 1 || got[0].Source != "a" || got[0].Value != value || (got[0].Err != nil) != failed {
-		t.Errorf("samples = %+v, want %d, failed %t", got, value, failed)
+	if got, up, err := look(s); got != value || up != (value > 0) || up != (err == nil) {
+		t.Errorf("it is %v, up %t, %v, want %v", got, up, err, value)
 	}
 }
 
@@ -56,16 +68,16 @@ func TestManyLookersCauseOneReadIn15Seconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{takes: time.Second}
-		var s gauge.Sources[int64]
-		s.Add("a", c.read)
-		for round := range int64(3) {
+		var s gauge.States
+		s.WatchBacklog("a", c.read)
+		for round := range 3 {
 			var lookers sync.WaitGroup
 			for range 100 {
-				lookers.Go(func() { want(t, &s, round+1, false) })
+				lookers.Go(func() { want(t, &s, float64(round+1)) })
 			}
 			lookers.Wait()
-			time.Sleep(13 * time.Second)
-			want(t, &s, round+1, false) // 14 seconds after the round began
+			time.Sleep(15 * time.Second)
+			want(t, &s, float64(round+1))
 			time.Sleep(time.Second)
 		}
 		if c.reads.Load() != 3 || c.max.Load() != 1 {
@@ -78,20 +90,19 @@ func TestNoLookerWaitsLongForASlowRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{takes: 5 * time.Second}
-		var s gauge.Sources[int64]
-		s.Add("a", c.read)
+		var s gauge.States
+		s.WatchBacklog("a", c.read)
 		start := time.Now()
-		want(t, &s, 0, true) // nothing is known yet
+		want(t, &s, 0) // nothing is known yet
 		if waited := time.Since(start); waited != 2*time.Second {
 			t.Errorf("it waited for %s, want 2s", waited)
 		}
 		time.Sleep(4 * time.Second)
-		want(t, &s, 1, false)
-		time.Sleep(14 * time.Second)
-		want(t, &s, 1, false) // the next round has begun
+		want(t, &s, 1)
+		time.Sleep(18 * time.Second)
+		want(t, &s, 1) // the next reading has begun
 		time.Sleep(5 * time.Second)
-		want(t, &s, 2, false)
-		synctest.Wait()
+		want(t, &s, 2)
 	})
 }
 
@@ -101,17 +112,17 @@ func TestReadThatHangsIsTheOnlyOneAndItsSampleBecomesStale(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{}
-		var s gauge.Sources[int64]
-		s.Add("a", c.read)
-		want(t, &s, 1, false)
+		var s gauge.States
+		s.WatchBacklog("a", c.read)
+		want(t, &s, 1)
 		c.takes, c.deaf = 10*time.Minute, true
 		for range 3 {
 			time.Sleep(15 * time.Second)
-			want(t, &s, 1, false)
+			want(t, &s, 1)
 		}
 		for range 10 {
 			time.Sleep(15 * time.Second)
-			want(t, &s, 0, true)
+			want(t, &s, 0)
 		}
 		if c.reads.Load() != 2 || c.max.Load() != 1 {
 			t.Errorf("it was read %d times, %d at once; want 2, 1", c.reads.Load(), c.max.Load())
@@ -123,19 +134,16 @@ func TestReadThatHangsIsTheOnlyOneAndItsSampleBecomesStale(t *testing.T) {
 func TestFailedReadIsToldAtOnceAndNotRepeatedBeforeItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &counter{}
-		var s gauge.Sources[int64]
-		s.Add("a", c.read)
-		want(t, &s, 1, false)
-		c.fails = errors.New("no database")
-		time.Sleep(15 * time.Second)
+		c := &counter{fails: errors.New("no database")}
+		var s gauge.States
+		s.WatchBacklog("a", c.read)
 		for range 5 {
-			if got := s.Samples(t.Context()); !errors.Is(got[0].Err, c.fails) {
-				t.Errorf("samples = %+v, want the error", got)
+			if _, up, err := look(&s); up || !errors.Is(err, c.fails) {
+				t.Errorf("it is up %t, %v, want the error", up, err)
 			}
 		}
-		if c.reads.Load() != 2 {
-			t.Errorf("it was read %d times, want 2", c.reads.Load())
+		if c.reads.Load() != 1 {
+			t.Errorf("it was read %d times, want 1", c.reads.Load())
 		}
 	})
 }
@@ -144,36 +152,32 @@ func TestReadHasADeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{takes: time.Hour}
-		var s gauge.Sources[int64]
-		s.Add("a", c.read)
-		want(t, &s, 0, true)
+		var s gauge.States
+		s.WatchBacklog("a", c.read)
+		want(t, &s, 0)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if got := s.Samples(t.Context()); !errors.Is(got[0].Err, context.DeadlineExceeded) {
-			t.Errorf("samples = %+v, want that the deadline passed", got)
+		if _, _, err := look(&s); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the error is %v, want that the deadline passed", err)
 		}
 	})
 }
 
-func TestOneSourceThatFailsOrPanicsDoesNotHideAnother(t *testing.T) {
+func TestOneSourceThatFailsHangsOrPanicsDoesNotHideAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var s gauge.Sources[int64]
-		s.Add("c", func(context.Context) (int64, error) { return 3, nil })
-		s.Add("b", func(context.Context) (int64, error) { panic("oops") })
-		s.Add("a", func(context.Context) (int64, error) { return 0, errors.New("no database") })
-		s.Add("c", func(context.Context) (int64, error) { return 4, nil }) // one of each name
-		var got []string
-		for _, one := range s.Samples(t.Context()) {
-			text := one.Source
-			if one.Err != nil {
-				text += ": " + one.Err.Error()
-			}
-			got = append(got, text)
+		var s gauge.States
+		s.WatchBacklog("a", func(context.Context) (idem.Stats, error) { return idem.Stats{}, errors.New("no database") })
+		s.WatchBacklog("b", func(context.Context) (idem.Stats, error) { panic("oops") })
+		s.WatchBacklog("c", (&counter{takes: time.Hour}).read)
+		s.WatchBacklog("d", func(context.Context) (idem.Stats, error) { return idem.Stats{BlockedKeys: 3}, nil })
+		s.WatchBacklog("d", func(context.Context) (idem.Stats, error) { return idem.Stats{BlockedKeys: 4}, nil }) // one of each name
+		value, _, err := look(&s)
+		const failures = "reading the backlog of a: no database\nreading the backlog of b: panic: oops\nreading the backlog of c: it takes long: see what the database is doing"
+		if value != 3 || err == nil || err.Error() != failures {
+			t.Errorf("it is %v, %v", value, err)
 		}
-		if diff := cmp.Diff([]string{"a: no database", "b: panic: oops", "c"}, got); diff != "" {
-			t.Error("samples (-want +got):\n" + diff)
-		}
+		time.Sleep(time.Hour)
 	})
 }
 
@@ -186,7 +190,9 @@ func Example() {
 	}, record)
 
 	var states gauge.States
-	states.SetChecks(func() []check.Result { return []check.Result{{Source: "asaas", Name: "workers", Healthy: true}} })
+	states.WatchHealth(func() health.Report {
+		return health.Report{Checks: []check.Result{{Source: "asaas", Name: "workers", Healthy: true}}}
+	})
 	if err := states.Read(context.Background(), record); err != nil {
 		fmt.Println(err)
 	}
@@ -219,13 +225,15 @@ func TestEachMetricIsRecordedWithItsLabels(t *testing.T) {
 		gauge.Observe(o, record)
 	}
 	var states gauge.States
-	states.AddBacklog("asaas", func(context.Context) (idem.Stats, error) { return idem.Stats{}, nil })
-	states.AddBacklog("broken", func(context.Context) (idem.Stats, error) { return idem.Stats{}, errors.New("no database") })
-	states.AddQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
+	states.WatchBacklog("asaas", func(context.Context) (idem.Stats, error) { return idem.Stats{}, nil })
+	states.WatchBacklog("broken", func(context.Context) (idem.Stats, error) { return idem.Stats{}, errors.New("no database") })
+	states.WatchQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
 		return []gauge.Queue{{ID: "1", DeletesIn: time.Hour}}, nil
 	})
-	states.AddQueues("broken", func(context.Context) ([]gauge.Queue, error) { return nil, errors.New("no API key") })
-	states.SetChecks(func() []check.Result { return []check.Result{{Source: "asaas", Name: "parked", Count: new(int64(1))}} })
+	states.WatchQueues("broken", func(context.Context) ([]gauge.Queue, error) { return nil, errors.New("no API key") })
+	states.WatchHealth(func() health.Report {
+		return health.Report{Checks: []check.Result{{Source: "asaas", Name: "parked", Count: new(int64(1))}}}
+	})
 	err := states.Read(t.Context(), record)
 	if want := "reading the backlog of broken: no database\nreading the queues of broken: no API key"; err == nil || err.Error() != want {
 		t.Errorf("got the error %v, want %s", err, want)
@@ -240,15 +248,15 @@ func TestEachMetricIsRecordedWithItsLabels(t *testing.T) {
 func TestGaugesAreWhatWasRead(t *testing.T) {
 	t.Parallel()
 	var states gauge.States
-	states.AddQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
+	states.WatchQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
 		return []gauge.Queue{
 			{ID: "1", Name: "shop", Penalized: 3, Interrupted: true, DeletesIn: time.Hour},
 			{ID: "2", Name: "shop\xff"},
 			{ID: "1", Name: "shop"}, // on the next page, again
 		}, nil
 	})
-	states.SetChecks(func() []check.Result { // two receivers are of one source
-		return []check.Result{
+	states.WatchHealth(func() health.Report { // two receivers are of one source
+		return health.Report{Checks: []check.Result{
 			{Source: "asaas", Name: "workers", Healthy: true},
 			{Source: "asaas", Name: "workers"},
 			{Source: "asaas", Name: "deliveries"},
@@ -256,7 +264,7 @@ func TestGaugesAreWhatWasRead(t *testing.T) {
 			{Source: "mailer\xff", Name: "mails", Healthy: true},
 			{Source: "asaas", Name: "unmatched", Count: new(int64(2))},
 			{Source: "asaas", Name: "unmatched", Count: new(int64(3))},
-		}
+		}}
 	})
 	got := make(map[string]float64)
 	if err := states.Read(t.Context(), func(m *gauge.Metric, value float64, labels ...string) {

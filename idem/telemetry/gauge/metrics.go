@@ -1,15 +1,11 @@
 package gauge
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/internal/inside"
 )
 
@@ -145,113 +141,4 @@ func Observe(o idem.Observation, record Record) {
 	if o.Conflict {
 		record(conflicts, 1, o.Source)
 	}
-}
-
-// States reads the gauges. The zero value has none.
-type States struct {
-	backlogs Sources[idem.Stats]
-	queues   Sources[[]Queue]
-	checks   Sources[[]check.Result]
-}
-
-// AddBacklog has the stored events of a source read.
-func (s *States) AddBacklog(source string, read func(context.Context) (idem.Stats, error)) {
-	s.backlogs.Add(source, read)
-}
-
-// AddQueues has the provider's queues of a source read. read is the method Queues of a [Queues].
-func (s *States) AddQueues(source string, read func(context.Context) ([]Queue, error)) {
-	s.queues.Add(source, read)
-}
-
-// SetChecks has the checks of a health read. There is one health: further calls have no effect.
-func (s *States) SetChecks(read func() []check.Result) {
-	s.checks.Add("", func(context.Context) ([]check.Result, error) { return read(), nil })
-}
-
-// Read records all gauges, as they were read at most a minute ago. The gauges of a source that
-// could not be read are absent, and its webhook.backlog.up or webhook.queue.up is 0; the error
-// has the reasons.
-func (s *States) Read(ctx context.Context, record Record) error {
-	var errs []error
-	for _, sample := range s.backlogs.Samples(ctx) {
-		record(backlogUp, bit(sample.Err == nil), sample.Source)
-		if sample.Err != nil {
-			errs = append(errs, fmt.Errorf("reading the backlog of %s: %w", sample.Source, sample.Err))
-			continue
-		}
-		for state, b := range map[idem.State]idem.Backlog{
-			idem.StatePending: sample.Value.Pending, idem.StateRetrying: sample.Value.Retrying,
-			idem.StateUnhandled: sample.Value.Unhandled, idem.StateParked: sample.Value.Parked,
-		} {
-			record(backlogEvents, float64(b.Events), sample.Source, string(state))
-			record(backlogOldest, b.Oldest.Seconds(), sample.Source, string(state))
-		}
-		record(blocked, float64(sample.Value.BlockedKeys), sample.Source)
-	}
-	for _, sample := range s.queues.Samples(ctx) {
-		record(queueUp, bit(sample.Err == nil), sample.Source)
-		if sample.Err != nil {
-			errs = append(errs, fmt.Errorf("reading the queues of %s: %w", sample.Source, sample.Err))
-			continue
-		}
-		for _, q := range distinct(sample.Value) {
-			record(queuePenalized, float64(q.Penalized), sample.Source, q.ID, q.Name)
-			record(queueInterrupted, bit(q.Interrupted), sample.Source, q.ID, q.Name)
-			if q.DeletesIn > 0 {
-				record(queueDeletion, q.DeletesIn.Seconds(), sample.Source, q.ID, q.Name)
-			}
-		}
-	}
-	for _, sample := range s.checks.Samples(ctx) {
-		for name, all := range worst(sample.Value) { // none while the health is not known
-			record(healthy, bit(all.Healthy), name.source, name.check)
-			if all.Count != nil {
-				record(counted, float64(*all.Count), name.source, name.check)
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// distinct returns queues without those for which a monitor refuses all metrics: a queue that the
-// provider lists on two pages, because another was added in between, and bytes that are no text.
-func distinct(queues []Queue) (some []Queue) {
-	seen := make(map[string]bool)
-	for _, q := range queues {
-		q.ID, q.Name = text(q.ID), text(q.Name)
-		if !seen[q.ID] {
-			seen[q.ID] = true
-			some = append(some, q)
-		}
-	}
-	return some
-}
-
-type checkName struct{ source, check string }
-
-// worst returns one result for each name, which passes if all checks of that name pass, and has their sum: two receivers
-// may be of one source.
-func worst(checks []check.Result) map[checkName]check.Result {
-	all := make(map[checkName]check.Result)
-	for _, c := range checks {
-		name := checkName{text(c.Source), text(c.Name)}
-		if before, ok := all[name]; ok {
-			c.Healthy = c.Healthy && before.Healthy
-			if c.Count != nil && before.Count != nil {
-				c.Count = new(*c.Count + *before.Count)
-			}
-		}
-		all[name] = c
-	}
-	return all
-}
-
-func text(s string) string { return strings.ToValidUTF8(s, "?") }
-
-func bit(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

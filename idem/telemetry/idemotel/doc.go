@@ -38,40 +38,12 @@
 //
 // # Metrics
 //
-// The names are stable. Durations are in seconds.
+// The names are stable. They are those of package idemprom, whose table has all, in
+// OpenTelemetry's spelling: webhook.deliveries is the counter webhook_deliveries_total there,
+// and webhook.delivery.duration, in seconds, the histogram webhook_delivery_duration_seconds.
+// Exporters to Prometheus usually spell them so, too: idemprom's dashboard and alerts fit.
 //
-//	name                       kind       attributes              what it measures
-//	webhook.deliveries         counter    source, type, outcome   deliveries, by what became of them
-//	webhook.delivery.duration  histogram  source, type            from the first byte of a delivery to its answer
-//	webhook.attempts           counter    source, type, outcome   attempts of an inbox's workers, and of replays
-//	webhook.attempt.duration   histogram  source, type            from the start of an attempt to its end
-//	webhook.lag                histogram  source, type            from the provider's time of an event to the commit of its work
-//	webhook.relay.lag          histogram  source                  from a relay's publishing of an event to its arrival at a consumer
-//	webhook.refused            counter    source, reason          deliveries that are not genuine
-//	webhook.conflicts          counter    source                  deliveries with the id of an event that has another body
-//	webhook.backlog.events     gauge      source, state           events that are pending, retrying, unhandled or parked
-//	webhook.backlog.oldest     gauge      source, state           time since the oldest of them arrived; 0 if there is none
-//	webhook.blocked.entities   gauge      source                  entities whose events wait for an earlier one
-//	webhook.backlog.up         gauge      source                  1 if the three above could be read, else 0, and they are absent
-//	webhook.queue.penalized    gauge      source, queue, name     failed deliveries that the provider counts against its queue
-//	webhook.queue.interrupted  gauge      source, queue, name     1 if the provider has stopped its queue, else 0
-//	webhook.queue.deletion     gauge      source, queue, name     time until the provider deletes the first of the events that wait; absent if unknown
-//	webhook.queue.up           gauge      source                  1 if the three above could be read, else 0, and they are absent
-//	webhook.check.found        gauge      source, check           what a check counts: charges that match nothing of the application's, for example; needs WatchHealth
-//	webhook.healthy            gauge      source, check           1 if a check of package health passes, else 0; needs WatchHealth
-//
-// Counters that alerts are about are 0 from the start, for each type that has a handler.
-// Outcomes are those of [idem.Outcome]; duplicates, for example, are deliveries with
-// the outcome duplicate. The type is [idem.Observation].Label, so that strangers, which
-// can invent types, cannot add series.
-//
-// The gauges are read from the database at most every 15 seconds, one source after
-// the other, however many readers a MeterProvider has. Every instrumented process
-// reports the same backlog: take the maximum over processes, not the sum.
-//
-// With the names that an exporter to Prometheus usually makes of them
-// (webhook_deliveries_total), they are the metrics of package idemprom: its
-// dashboard and its alerts fit.
-//
-// [Settings].Messaging adds OpenTelemetry's own names for messaging.
+// The gauges are read from the database at most every 15 seconds, however many readers a
+// MeterProvider has. Every instrumented process reports the same backlog: take the maximum
+// over processes, not the sum.
 package idemotel

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -197,54 +195,7 @@ func TestGaugesThatCannotBeReadAreAbsentAndSaySo(t *testing.T) {
 	}
 }
 
-func TestMessagingConventionsAreOptIn(t *testing.T) {
-	t.Parallel()
-	for _, wanted := range []bool{false, true} {
-		t.Run(fmt.Sprint(wanted), func(t *testing.T) {
-			t.Parallel()
-			s := newShop(t, idemotel.Settings{Messaging: wanted})
-			p := s.processor()
-			body := asaastest.Event("PAYMENT_RECEIVED")
-			s.deliver(p, body, http.StatusOK)
-			s.deliver(p, body, http.StatusOK) // a duplicate is not processed
-
-			want := map[string]float64{}
-			if wanted {
-				want["messaging.destination.name=asaas,messaging.operation.name=process,messaging.system=webhook"] = 1
-			}
-			s.wantSeries("messaging.client.consumed.messages", want)
-			s.wantSeries("messaging.process.duration", want)
-			n := 0
-			for name := range attributes(s.spans.GetSpans()[0]) {
-				if strings.HasPrefix(name, "messaging.") {
-					n++
-				}
-			}
-			if (n == 5) != wanted || (n == 0) == wanted {
-				t.Errorf("the span has %d attributes of messaging, wanted: %t", n, wanted)
-			}
-		})
-	}
-}
-
-// documented are the metrics of doc.go's table, with their attributes.
-func documented(t *testing.T) map[string]string {
-	t.Helper()
-	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	row := regexp.MustCompile(`(?m)^//\t(webhook\.\S+)\s+(counter|histogram|gauge)\s+((?:\w+, )*\w+)\s`)
-	table := map[string]string{}
-	for _, m := range row.FindAllStringSubmatch(string(doc), -1) {
-		names := strings.Split(m[3], ", ")
-		slices.Sort(names)
-		table[m[1]] = strings.Join(names, ",")
-	}
-	return table
-}
-
-func TestTableOfMetricsIsComplete(t *testing.T) {
+func TestEachMetricIsMeasuredWithItsAttributes(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, idemotel.Settings{})
 	s.telemetry.WatchQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
@@ -274,8 +225,12 @@ func TestTableOfMetricsIsComplete(t *testing.T) {
 			got[name] = strings.Join(names, ",")
 		}
 	}
-	if diff := cmp.Diff(documented(t), got); diff != "" {
-		t.Error("the metrics in doc.go, and those that are measured (-doc +measured):\n" + diff)
+	want := map[string]string{}
+	for _, m := range gauge.Metrics() {
+		want[m.Name] = strings.Join(slices.Sorted(slices.Values(m.Labels)), ",")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("the metrics of package gauge, and those that are measured (-described +measured):\n" + diff)
 	}
 }
 

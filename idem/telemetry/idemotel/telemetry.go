@@ -14,8 +14,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/health"
-	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
 
@@ -26,20 +24,15 @@ type Settings struct {
 
 	// MeterProvider takes the metrics. Default: otel.GetMeterProvider().
 	MeterProvider metric.MeterProvider
-
-	// Messaging adds the names of OpenTelemetry's semantic conventions for
-	// messaging: the metrics messaging.client.consumed.messages and
-	// messaging.process.duration, and the attributes messaging.* of spans. They are
-	// those of version 1.43, which is in development: a new version of this module
-	// may change them. Default: false.
-	Messaging bool
 }
 
-// Telemetry traces and measures receivers of events. One is enough for a program.
+// Telemetry traces and measures receivers of events. One is enough for a program. The methods
+// WatchQueues and WatchHealth of its [gauge.States] have gauges read of a provider's queues,
+// and of a health.
 type Telemetry struct {
-	tracer    trace.Tracer
-	metrics   *metrics
-	messaging *messaging // nil if it is not wanted
+	gauge.States
+	tracer  trace.Tracer
+	metrics *metrics
 }
 
 // scope names this package to OpenTelemetry.
@@ -54,14 +47,9 @@ func New(s Settings) (*Telemetry, error) {
 	if s.MeterProvider == nil {
 		s.MeterProvider = otel.GetMeterProvider()
 	}
-	meter := s.MeterProvider.Meter(scope)
 	t := &Telemetry{tracer: s.TracerProvider.Tracer(scope)}
-	var err, err2 error
-	t.metrics, err = newMetrics(meter)
-	if s.Messaging {
-		t.messaging, err2 = newMessaging(meter)
-	}
-	if err := errors.Join(err, err2); err != nil {
+	var err error
+	if t.metrics, err = newMetrics(s.MeterProvider.Meter(scope), &t.States); err != nil {
 		return nil, fmt.Errorf("idemotel: the MeterProvider refused an instrument: see its views: %w", err)
 	}
 	return t, nil
@@ -76,7 +64,7 @@ func New(s Settings) (*Telemetry, error) {
 // event. It panics if c already has a Tracer.
 func (t *Telemetry) Instrument(c *idem.Common) {
 	t.InstrumentEndpoint(&c.Endpoint)
-	t.metrics.states.AddBacklog(c.SourceName(), c.Stats)
+	t.WatchBacklog(c.SourceName(), c.Stats)
 }
 
 // InstrumentEndpoint traces and measures the deliveries to an endpoint that stores nothing:
@@ -90,26 +78,6 @@ func (t *Telemetry) InstrumentEndpoint(in *idem.Endpoint) {
 	gauge.Begin(in, t.metrics.recordIn(context.Background()))
 }
 
-// WatchQueues has a provider's queues read for the gauges. source is the name of the
-// source of the events that they hold, "asaas" for example. read is the method Queues of
-// a [gauge.Queues].
-//
-// Each process calls read up to 2,880 times in 12 hours. Asaas allows an account
-// 25,000 calls of its API in that time: if many processes share an account, let only
-// a few of them watch.
-func (t *Telemetry) WatchQueues(source string, read func(context.Context) ([]gauge.Queue, error)) {
-	t.metrics.states.AddQueues(source, read)
-}
-
-// WatchHealth has the checks of a health read for the gauge webhook.healthy:
-//
-//	telemetry.WatchHealth(h.Report)
-//
-// Most alerts are about it. There is one health; further calls have no effect.
-func (t *Telemetry) WatchHealth(report func() health.Report) {
-	t.metrics.states.SetChecks(func() []check.Result { return report().Checks })
-}
-
 // tracer is the [idem.Tracer] of a source.
 type tracer struct {
 	*Telemetry
@@ -120,8 +88,7 @@ type tracer struct {
 func (t tracer) Start(ctx context.Context, s idem.Span) (context.Context, func(idem.Observation)) {
 	ctx, span := t.tracer.Start(ctx, name(s), t.options(ctx, s)...)
 	return ctx, func(o idem.Observation) {
-		t.metrics.record(ctx, o)
-		t.messaging.record(ctx, o)
+		gauge.Observe(o, t.metrics.recordIn(ctx))
 		end(span, o)
 	}
 }
@@ -145,11 +112,7 @@ func name(s idem.Span) string {
 }
 
 func (t tracer) options(ctx context.Context, s idem.Span) []trace.SpanStartOption {
-	options := append(relation(ctx, s), trace.WithTimestamp(s.Begun), trace.WithAttributes(t.attributes(s.Event)...))
-	if t.messaging != nil {
-		options = append(options, trace.WithAttributes(messagingAttributes(t.source, s.Event)...))
-	}
-	return options
+	return append(relation(ctx, s), trace.WithTimestamp(s.Begun), trace.WithAttributes(t.attributes(s.Event)...))
 }
 
 // relation sets the parent and the links of a span.

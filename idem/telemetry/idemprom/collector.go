@@ -3,23 +3,21 @@ package idemprom
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/health"
-	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
 
 // Collector measures receivers of events. It is a [prometheus.Collector]; one is
-// enough for a program.
+// enough for a program. The methods WatchQueues and WatchHealth of its [gauge.States] have
+// gauges read of a provider's queues, and of a health.
 type Collector struct {
+	gauge.States
 	counters   map[*gauge.Metric]*prometheus.CounterVec
 	histograms map[*gauge.Metric]*prometheus.HistogramVec
 	gauges     map[*gauge.Metric]*prometheus.Desc
-	states     gauge.States
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
@@ -66,7 +64,7 @@ func nameOf(m *gauge.Metric) string {
 // there.
 func (c *Collector) Instrument(common *idem.Common) {
 	c.InstrumentEndpoint(&common.Endpoint)
-	c.states.AddBacklog(common.SourceName(), common.Stats)
+	c.WatchBacklog(common.SourceName(), common.Stats)
 }
 
 // InstrumentEndpoint measures the deliveries to an endpoint that stores nothing:
@@ -92,26 +90,6 @@ func (c *Collector) record(m *gauge.Metric, value float64, labels ...string) {
 	}
 }
 
-// WatchQueues has a provider's queues read for the gauges. source is the name of the
-// source of the events that they hold, "asaas" for example. read is the method Queues of
-// a [gauge.Queues].
-//
-// Each process calls read up to 2,880 times in 12 hours. Asaas allows an account
-// 25,000 calls of its API in that time: if many processes share an account, let only
-// a few of them watch.
-func (c *Collector) WatchQueues(source string, read func(context.Context) ([]gauge.Queue, error)) {
-	c.states.AddQueues(source, read)
-}
-
-// WatchHealth has the checks of a health read for the gauge webhook_healthy:
-//
-//	collector.WatchHealth(h.Report)
-//
-// Most alerts are about it. A collector has one health; further calls have no effect.
-func (c *Collector) WatchHealth(report func() health.Report) {
-	c.states.SetChecks(func() []check.Result { return report().Checks })
-}
-
 // Describe implements [prometheus.Collector].
 func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, v := range c.counters {
@@ -125,9 +103,6 @@ func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 	}
 }
 
-// scrapeTime is the time that a scrape waits for all its reads together.
-const scrapeTime = 2 * time.Second
-
 // Collect implements [prometheus.Collector].
 func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	for _, v := range c.counters {
@@ -136,10 +111,8 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	for _, v := range c.histograms {
 		v.Collect(metrics)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
-	defer cancel()
 	// A scrape has no place for an error: webhook_backlog_up and webhook_queue_up say that there was one.
-	_ = c.states.Read(ctx, func(m *gauge.Metric, value float64, labels ...string) {
+	_ = c.Read(context.Background(), func(m *gauge.Metric, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(c.gauges[m], prometheus.GaugeValue, value, labels...)
 	})
 }
