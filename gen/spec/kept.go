@@ -325,10 +325,7 @@ func (k *keeper) lost(place []string, text string) {
 			target.WriteString("['" + name + "']")
 		}
 	}
-	found := problem{k.text.place(place...), strings.Join(place, "."), fmt.Sprintf(`%s; or let it go with this line in an overlay: {target: "%s", remove: true}`, text, target.String())}
-	if !slices.Contains(k.problems, found) {
-		k.problems = append(k.problems, found)
-	}
+	k.reportAt(place, fmt.Sprintf(`%s; or let it go with this line in an overlay: {target: "%s", remove: true}`, text, target.String()))
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z_]\w*$`)

@@ -53,6 +53,11 @@ func (l *linter) report(at *openapi3.Origin, path, format string, args ...any) {
 	l.problems = append(l.problems, l.problem(at, path, format, args...))
 }
 
+// reportAt reports a mistake at a place of the document as it was written.
+func (l *linter) reportAt(place []string, text string) {
+	l.problems = append(l.problems, problem{l.text.place(place...), strings.Join(place, "."), text})
+}
+
 // warn reports something that the program will miss.
 func (l *linter) warn(at *openapi3.Origin, path, format string, args ...any) {
 	l.warnings = append(l.warnings, l.problem(at, path, format, args...))
@@ -71,9 +76,9 @@ func (l *linter) err() error {
 		return nil
 	}
 	slices.SortFunc(l.problems, inFile)
-	errs := make([]error, len(l.problems))
-	for i, p := range l.problems {
-		errs[i] = p
+	var errs []error
+	for _, p := range slices.Compact(l.problems) {
+		errs = append(errs, p)
 	}
 	return fmt.Errorf("gen: nothing was written, correct the spec first:\n%w", errors.Join(errs...))
 }
@@ -95,8 +100,6 @@ func (p problem) Error() string {
 func inFile(a, b problem) int {
 	return cmp.Or(cmp.Compare(a.at.file, b.at.file), cmp.Compare(a.at.line, b.at.line), cmp.Compare(a.path, b.path), cmp.Compare(a.text, b.text))
 }
-
-func list(values []any) string { return strings.Trim(fmt.Sprint(values), "[]") }
 
 func (l *linter) checkDocument() {
 	if len(l.Provider.Verify) == 0 {
@@ -131,8 +134,7 @@ func (l *linter) checkProvider() {
 
 // reportProvider reports a mistake at a place in x-provider.
 func (l *linter) reportProvider(text string, place ...string) {
-	names := append([]string{providerName}, place...)
-	l.problems = append(l.problems, problem{l.text.place(names...), strings.Join(names, "."), text})
+	l.reportAt(append([]string{providerName}, place...), text)
 }
 
 // checkEventPlace checks that a path of x-provider leads to a value in some body. In an object of which

@@ -3,6 +3,7 @@ package spec
 import (
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,14 +104,12 @@ func (s *Spec) scalars() []string {
 // checkText reports all $refs that lead nowhere or out of the document, with their lines, and wrong
 // extensions. kin-openapi reports the first $ref only, and no line.
 func (l *linter) checkText() error {
-	l.checkReference("", l.text.root)
-	if err := l.err(); err != nil {
-		return err
-	}
+	l.checkNode("", l.text.root, false)
 	return l.checkExtensions()
 }
 
-func (l *linter) checkReference(path string, at *yaml.Node) {
+// checkNode checks a part of the document. names: its members have names that the document chooses.
+func (l *linter) checkNode(path string, at *yaml.Node, names bool) {
 	for i, value := range at.Content {
 		name := strconv.Itoa(i)
 		if at.Kind == yaml.MappingNode {
@@ -120,18 +119,23 @@ func (l *linter) checkReference(path string, at *yaml.Node) {
 			name = at.Content[i-1].Value
 		}
 		switch {
-		case strings.HasPrefix(name, "example"):
+		case strings.HasPrefix(name, "example") && !names:
+		case misspelled.MatchString(name) && !names && !slices.Contains(extensionNames, name):
+			l.problems = append(l.problems, problem{l.text.origin(value), strings.TrimPrefix(path+"."+name, "."),
+				"it begins like one of gen's extensions, and is none; they are " + strings.Join(extensionNames, ", ")})
 		case name == "$ref" && value.Kind == yaml.ScalarNode:
 			if wrong := l.wrongReference(value.Value); wrong != "" {
 				l.problems = append(l.problems, problem{l.text.origin(value), path, value.Value + " " + wrong})
 			}
 		case name == "properties":
-			l.checkReference(path, value)
+			l.checkNode(path, value, true)
 		default:
-			l.checkReference(strings.TrimPrefix(path+"."+name, "."), value)
+			l.checkNode(strings.TrimPrefix(path+"."+name, "."), value, slices.Contains(named, name) && !names)
 		}
 	}
 }
+
+var misspelled = regexp.MustCompile(`^x-(alias|entity|essential|event|personal|ping|test)`)
 
 // wrongReference returns the fault of a $ref, or "".
 func (l *linter) wrongReference(ref string) string {
