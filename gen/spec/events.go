@@ -126,7 +126,7 @@ func (n *normal) addEvent(name string, w webhook, alone bool) {
 	}
 	goName := unused(n.taken, "Event"+goNameOf(GoName(name), post.Extensions))
 	post.Extensions[goNameName] = goName[len("Event"):]
-	for _, shared := range []string{EntityKeyName, eventIDName, eventTimeName, testName} { // said once, in the schema
+	for _, shared := range sharedNames {
 		if value, ok := s.extensions()[shared]; ok {
 			post.Extensions = merged(post.Extensions, map[string]any{shared: value})
 		}

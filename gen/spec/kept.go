@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,17 +14,17 @@ import (
 // checkKept walks over the document as it was written, beside the types that are made of it. Each
 // property and each value of an enum must be in them, and each extension must have done something.
 func (l *linter) checkKept() {
-	k := &keeper{linter: l, seen: make(map[string]bool), used: make(map[string]bool), idle: make(map[string][]string)}
-	for _, webhook := range slices.Sorted(maps.Keys(l.events)) {
+	k := &keeper{linter: l, seen: make(map[string]bool), used: make(map[string]bool)}
+	for webhook, events := range l.events {
 		k.post = []string{"webhooks", webhook, "post"}
 		var results []*openapi3.SchemaRef
-		for _, event := range l.events[webhook] {
+		for _, event := range events {
 			results = append(results, BodySchema(l.Doc.Webhooks[event].Post))
 		}
 		for _, name := range extensionNames {
-			k.used[pointer(append(k.post, name))] = true
+			k.use(k.post, name)
 		}
-		k.walk(k.content(append(k.post, "requestBody")), results, l.events[webhook])
+		k.walk(k.content(below(k.post, "requestBody")), results, events)
 	}
 	k.isCall = true
 	for _, o := range operations(l.questions) {
@@ -34,25 +33,19 @@ func (l *linter) checkKept() {
 	for _, o := range l.Operations() {
 		k.call([]string{"paths", o.Path, strings.ToLower(o.Method)}, o)
 	}
-	k.used[pointer([]string{"components", "schemas", EventTypeName, goTypeName})] = true
-	for _, at := range []string{"webhooks", "components"} {
-		k.findIdle([]string{at}, k.at([]string{at}), false)
-	}
-	for _, name := range slices.Sorted(maps.Keys(k.idle)) {
-		if !k.used[name] {
-			k.lost(k.idle[name], "it does nothing here: write it at the body of an event, at the property that it is about, or at the webhook")
-		}
+	k.use([]string{"components", "schemas", EventTypeName}, goTypeName)
+	for _, name := range []string{"webhooks", "components"} {
+		k.findIdle([]string{name}, k.at([]string{name}), name == "webhooks")
 	}
 }
 
 // keeper looks for what is lost.
 type keeper struct {
 	*linter
-	post   []string            // the webhook
-	isCall bool                // it is no event, or it is an operation of the API
-	seen   map[string]bool     // places that were compared with a type
-	used   map[string]bool     // places of extensions that did something
-	idle   map[string][]string // and of those that did nothing in one of their places
+	post   []string        // the webhook
+	isCall bool            // it is no event, or it is an operation of the API
+	seen   map[string]bool // places that were compared with a type
+	used   map[string]bool // places of extensions that did something
 }
 
 // extensionNames are the extensions of schemas and webhooks.
@@ -63,7 +56,20 @@ var extensionNames = []string{
 
 const layoutName = "x-layout" // the one layout of a body that has a property
 
-func pointer(at []string) string { return strings.Join(at, "\x00") }
+func pointer(place []string) string { return strings.Join(place, "\x00") }
+
+func below(place []string, names ...string) []string { return slices.Concat(place, names) }
+
+func placeOf(ref string) (place []string) {
+	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+		place = append(place, unescaped(name))
+	}
+	return place
+}
+
+func (k *keeper) use(place []string, extension string) {
+	k.used[pointer(below(place, extension))] = true
+}
 
 // at returns what the document has at a place; nil if it is nothing.
 func (k *keeper) at(place []string) (v any) {
@@ -84,124 +90,115 @@ func (k *keeper) at(place []string) (v any) {
 
 // call walks over the JSON that an operation takes and answers.
 func (k *keeper) call(place []string, o Operation) {
-	k.used[pointer(append(place, isEventName))] = true
+	k.use(place, isEventName)
 	if body := BodySchema(o.Operation); body != nil {
-		k.walk(k.content(append(place, "requestBody")), []*openapi3.SchemaRef{body}, nil)
+		k.walk(k.content(below(place, "requestBody")), []*openapi3.SchemaRef{body}, nil)
 	}
 	for status, answer := range o.Responses.Map() {
 		if schema := jsonOf(answer.Value.Content); schema != nil {
-			k.walk(k.content(append(place, "responses", status)), []*openapi3.SchemaRef{schema}, nil)
+			k.walk(k.content(below(place, "responses", status)), []*openapi3.SchemaRef{schema}, nil)
 		}
 	}
 }
 
 // content returns the place of the schema of the JSON in a body.
 func (k *keeper) content(body []string) []string {
-	for {
-		m, _ := k.at(body).(map[string]any)
-		ref, ok := m["$ref"].(string)
-		if !ok {
-			break
-		}
-		body = placeOf(ref)
+	m, _ := k.at(body).(map[string]any)
+	if ref, ok := m["$ref"].(string); ok {
+		return k.content(placeOf(ref))
 	}
-	content, _ := k.at(append(body, "content")).(map[string]any)
+	content, _ := m["content"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(content)) {
 		if isJSON(name) {
-			return append(slices.Clip(body), "content", name, "schema")
+			return below(body, "content", name, "schema")
 		}
 	}
 	return body
 }
 
-func placeOf(ref string) (place []string) {
-	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
-		place = append(place, unescaped(name))
-	}
-	return place
-}
-
 // walk compares a schema with the types that are made of it. events are set at the body of a webhook.
-func (k *keeper) walk(place []string, results []*openapi3.SchemaRef, events []string) {
+func (k *keeper) walk(place []string, types []*openapi3.SchemaRef, events []string) {
 	m, ok := k.at(place).(map[string]any)
-	keys := slices.Clone(place)
-	isRaw := true
-	for i, r := range results {
-		results[i] = k.resolved(r)
-		isRaw = isRaw && IsHandWritten(results[i].Value)
-		keys = append(keys, fmt.Sprintf("%p", results[i].Value))
+	key, isRaw := pointer(place), true
+	var results []*openapi3.SchemaRef
+	for _, t := range types {
+		plain, _ := WithoutNull(t)
+		r := &openapi3.SchemaRef{Ref: plain.Ref, Value: k.Resolved(plain), Extensions: merged(t.Extensions, plain.Extensions)}
+		results = append(results, r)
+		isRaw = isRaw && IsHandWritten(r.Value)
+		key += fmt.Sprintf(" %p", r.Value)
 	}
-	key := pointer(keys)
 	if !ok || k.seen[key] {
 		return
 	}
 	k.seen[key] = true
-	down := func(results []*openapi3.SchemaRef, events []string, names ...string) {
-		k.walk(append(slices.Clone(place), names...), slices.Clone(results), events)
+	k.extensions(place, m, results, events)
+	for _, part := range k.parts(place, m) {
+		k.walk(part, results, events)
 	}
+	properties, _ := m["properties"].(map[string]any)
+	for name := range properties {
+		property := below(place, "properties", name)
+		switch found := k.propertiesOf(results, name); {
+		case events != nil && name == k.TypeField():
+			k.names(property)
+		case isRaw:
+			k.walk(property, results, nil)
+		case len(found) == 0:
+			k.lost(property, "no Go type has it")
+		default:
+			k.walk(property, found, nil)
+		}
+	}
+	items := results
+	if !isRaw {
+		items = nil
+		for _, r := range results {
+			if r.Value.Items != nil {
+				items = append(items, r.Value.Items)
+			}
+		}
+		k.values(place, m, results)
+	}
+	k.walk(below(place, "items"), items, nil)
+	if isRaw {
+		k.walk(below(place, "additionalProperties"), results, nil)
+	}
+}
+
+// parts returns the places of the schemas that say more about a schema's value.
+func (k *keeper) parts(place []string, m map[string]any) (parts [][]string) {
 	if ref, ok := m["$ref"].(string); ok {
-		k.walk(placeOf(ref), slices.Clone(results), events)
-	}
-	for _, name := range extensionNames {
-		k.extension(append(slices.Clone(place), name), results, events)
+		parts = append(parts, placeOf(ref))
 	}
 	for _, several := range []string{"allOf", "oneOf", "anyOf"} {
 		list, _ := m[several].([]any)
 		for i := range list {
-			down(results, events, several, strconv.Itoa(i))
+			parts = append(parts, below(place, several, strconv.Itoa(i)))
 		}
 	}
-	down(results, events, "then")
-	down(results, events, "else")
+	for _, name := range []string{"then", "else"} {
+		if m[name] != nil {
+			parts = append(parts, below(place, name))
+		}
+	}
 	dependent, _ := m["dependentSchemas"].(map[string]any)
 	for name := range dependent {
-		down(results, events, "dependentSchemas", name)
+		parts = append(parts, below(place, "dependentSchemas", name))
 	}
-	if discriminator, ok := m["discriminator"].(map[string]any); ok && m["oneOf"] == nil && m["anyOf"] == nil {
-		mapping, _ := discriminator["mapping"].(map[string]any)
-		for _, ref := range mapping {
-			k.walk(placeOf(fmt.Sprint(ref)), slices.Clone(results), events)
+	discriminator, _ := m["discriminator"].(map[string]any)
+	mapping, _ := discriminator["mapping"].(map[string]any)
+	for _, ref := range mapping {
+		if m["oneOf"] == nil && m["anyOf"] == nil {
+			parts = append(parts, placeOf(fmt.Sprint(ref)))
 		}
 	}
-	properties, _ := m["properties"].(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		switch found := propertiesOf(k.Spec, results, name); {
-		case events != nil && name == k.TypeField():
-			k.names(append(slices.Clone(place), "properties", name))
-		case isRaw:
-			down(results, nil, "properties", name)
-		case len(found) == 0:
-			k.lost(append(slices.Clone(place), "properties", name), "no Go type has it")
-		default:
-			down(found, nil, "properties", name)
-		}
-	}
-	if isRaw {
-		down(results, nil, "additionalProperties")
-		down(results, nil, "items")
-		return
-	}
-	var items []*openapi3.SchemaRef
-	for _, r := range results {
-		if r.Value.Items != nil {
-			items = append(items, r.Value.Items)
-		}
-	}
-	if _, ok := m["items"]; ok {
-		down(items, nil, "items")
-	}
-	k.values(place, m, results)
+	return parts
 }
 
-// resolved returns a schema without null, and of a component the component.
-func (k *keeper) resolved(r *openapi3.SchemaRef) *openapi3.SchemaRef {
-	plain, _ := WithoutNull(r)
-	return &openapi3.SchemaRef{Ref: plain.Ref, Value: k.Resolved(plain), Extensions: merged(r.Extensions, plain.Extensions)}
-}
-
-func propertiesOf(s *Spec, results []*openapi3.SchemaRef, name string) (found []*openapi3.SchemaRef) {
+func (k *keeper) propertiesOf(results []*openapi3.SchemaRef, name string) (found []*openapi3.SchemaRef) {
 	for _, r := range results {
-		if p, _ := s.Property(r.Value, name); p != nil {
+		if p, _ := k.Property(r.Value, name); p != nil {
 			found = append(found, p)
 		}
 	}
@@ -210,13 +207,9 @@ func propertiesOf(s *Spec, results []*openapi3.SchemaRef, name string) (found []
 
 // values compares the texts of an enum.
 func (k *keeper) values(place []string, m map[string]any, results []*openapi3.SchemaRef) {
-	values, _ := m["enum"].([]any)
-	if text, ok := m["const"].(string); ok {
-		values = []any{text}
-	}
-	for _, value := range values {
-		if _, ok := value.(string); ok && !slices.ContainsFunc(results, func(r *openapi3.SchemaRef) bool { return slices.Contains(r.Value.Enum, value) }) {
-			k.lost(place, fmt.Sprintf("no Go type has its value %s", value))
+	for _, text := range textsOf(m) {
+		if !slices.ContainsFunc(results, func(r *openapi3.SchemaRef) bool { return slices.Contains(r.Value.Enum, any(text)) }) {
+			k.lost(place, "no Go type has its value "+text)
 			return
 		}
 	}
@@ -224,108 +217,108 @@ func (k *keeper) values(place []string, m map[string]any, results []*openapi3.Sc
 
 // names compares the texts that name an event.
 func (k *keeper) names(place []string) {
-	m, _ := k.at(place).(map[string]any)
-	if ref, ok := m["$ref"].(string); ok {
-		k.names(placeOf(ref))
+	m, ok := k.at(place).(map[string]any)
+	if !ok || k.seen[pointer(place)] {
+		return
 	}
-	for _, several := range []string{"allOf", "oneOf", "anyOf"} {
-		list, _ := m[several].([]any)
-		for i := range list {
-			k.names(append(slices.Clone(place), several, strconv.Itoa(i)))
-		}
+	k.seen[pointer(place)] = true
+	for _, part := range k.parts(place, m) {
+		k.names(part)
 	}
-	values, _ := m["enum"].([]any)
-	for _, value := range append(values, m["const"]) {
-		if name, ok := value.(string); ok && k.aliases[name] == "" {
+	for _, name := range textsOf(m) {
+		if k.aliases[name] == "" {
 			k.lost(place, "no event has the name "+name)
 		}
 	}
 }
 
-// extension notes whether an extension did something.
-func (k *keeper) extension(place []string, results []*openapi3.SchemaRef, events []string) {
-	name := place[len(place)-1]
-	value := k.at(place)
+// textsOf returns the texts of which a value is one.
+func textsOf(m map[string]any) (texts []string) {
+	values, _ := m["enum"].([]any)
+	for _, value := range append(slices.Clip(values), m["const"]) {
+		if text, ok := value.(string); ok {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// extensions notes which extensions of a schema did something.
+func (k *keeper) extensions(place []string, m map[string]any, results []*openapi3.SchemaRef, events []string) {
 	all := func(does func(r *openapi3.SchemaRef) bool) bool {
 		return !slices.ContainsFunc(results, func(r *openapi3.SchemaRef) bool { return !does(r) })
 	}
-	does := false
-	switch name {
-	case personalName:
-		does = value != true || len(results) > 0 && all(func(r *openapi3.SchemaRef) bool { return IsPersonal(r) || IsFree(r.Value) })
-		if value == true && !does {
-			k.lost(place, "it would be printed: write it at the text itself")
-		}
-	case EntityKeyName, eventIDName, eventTimeName, testName:
-		own := k.at(append(slices.Clone(k.post), name))
-		does = slices.ContainsFunc(events, func(event string) bool {
-			return own != nil || reflect.DeepEqual(k.Doc.Webhooks[event].Post.Extensions[name], value)
-		})
-	case essentialName:
-		paths, _ := value.([]any)
-		does = (events != nil || k.isCall) && slices.ContainsFunc(results, func(r *openapi3.SchemaRef) bool {
-			all, _ := r.Value.Extensions[name].([]any)
-			return !slices.ContainsFunc(paths, func(path any) bool {
-				return !slices.ContainsFunc(all, func(other any) bool { return reflect.DeepEqual(path, other) })
-			})
-		})
-	case goNameName:
-		does = all(func(r *openapi3.SchemaRef) bool { return FieldName(r) == value || SchemaName(r.Ref) == value })
-	case goTypeName, EnumDocsName, layoutName:
-		does = all(func(r *openapi3.SchemaRef) bool { return r.Value.Extensions[name] != nil || r.Extensions[name] != nil })
-	}
-	if value != nil && !does {
-		k.idle[pointer(place)] = place
-	}
-	k.used[pointer(place)] = k.used[pointer(place)] || does
-}
-
-// findIdle adds the extensions that the walk did not come by, such as those in additionalProperties.
-func (k *keeper) findIdle(place []string, v any, names bool) {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, inner := range v {
-			at := append(slices.Clone(place), name)
-			switch {
-			case names:
-				k.findIdle(at, inner, false)
-			case slices.Contains(extensionNames, name):
-				k.idle[pointer(at)] = at
-			case strings.HasPrefix(name, "x-"), strings.HasPrefix(name, "example"), name == "default", name == "enum", name == "const":
-			case place[0] == "components" && len(place) == 2 && !k.wasSeen(at):
-			default:
-				k.findIdle(at, inner, slices.Contains(named, name))
+	for _, name := range extensionNames {
+		value, does := m[name], false
+		switch {
+		case value == nil:
+			continue
+		case name == personalName:
+			if value == true && (len(results) == 0 || !all(func(r *openapi3.SchemaRef) bool { return IsPersonal(r) || IsFree(r.Value) })) {
+				k.lost(below(place, name), "it would be printed: write it at the text itself")
 			}
+			does = true
+		case slices.Contains(sharedNames, name):
+			own := k.at(below(k.post, name))
+			does = slices.ContainsFunc(events, func(event string) bool {
+				return own != nil || reflect.DeepEqual(k.Doc.Webhooks[event].Post.Extensions[name], value)
+			})
+		case name == essentialName:
+			does = (events != nil || k.isCall) && slices.ContainsFunc(results, func(r *openapi3.SchemaRef) bool {
+				return hasAll(r.Value.Extensions[name], value)
+			})
+		case name == goNameName:
+			does = all(func(r *openapi3.SchemaRef) bool { return FieldName(r) == value || SchemaName(r.Ref) == value })
+		default:
+			does = all(func(r *openapi3.SchemaRef) bool { return r.Value.Extensions[name] != nil || r.Extensions[name] != nil })
 		}
-	case []any:
-		for i, inner := range v {
-			k.findIdle(append(slices.Clone(place), strconv.Itoa(i)), inner, false)
+		if does {
+			k.use(place, name)
 		}
 	}
 }
 
-// wasSeen reports whether the walk came by a component. Others have no type.
-func (k *keeper) wasSeen(place []string) bool {
-	for key := range k.seen {
-		if strings.HasPrefix(key, pointer(place)+"\x00") {
-			return true
+func hasAll(list, wanted any) bool {
+	all, _ := list.([]any)
+	some, _ := wanted.([]any)
+	return !slices.ContainsFunc(some, func(one any) bool {
+		return !slices.ContainsFunc(all, func(other any) bool { return reflect.DeepEqual(one, other) })
+	})
+}
+
+// findIdle reports the extensions that did nothing, also those that the walk did not come by, such as in
+// additionalProperties. names: the members have names that the document chooses.
+func (k *keeper) findIdle(place []string, v any, names bool) {
+	list, _ := v.([]any)
+	for i, inner := range list {
+		k.findIdle(below(place, strconv.Itoa(i)), inner, false)
+	}
+	members, _ := v.(map[string]any)
+	for name, inner := range members {
+		at := below(place, name)
+		switch {
+		case names:
+			k.findIdle(at, inner, false)
+		case slices.Contains(extensionNames, name):
+			if !k.used[pointer(at)] {
+				k.lost(at, "it does nothing here: write it at the body of an event, at the property that it is about, or at the webhook")
+			}
+		case strings.HasPrefix(name, "x-"), strings.HasPrefix(name, "example"), name == "default", name == "enum", name == "const":
+		default:
+			k.findIdle(at, inner, slices.Contains(named, name))
 		}
 	}
-	return false
 }
 
 // lost refuses what would be lost, and says how to let it go.
 func (k *keeper) lost(place []string, text string) {
-	var target strings.Builder
-	target.WriteString("$")
-	for _, name := range place {
-		if plainName.MatchString(name) {
-			target.WriteString("." + name)
+	target := "$"
+	for i, name := range place {
+		if _, isList := k.at(place[:i]).([]any); isList {
+			target += "[" + name + "]"
 		} else {
-			target.WriteString("['" + name + "']")
+			target += "['" + name + "']"
 		}
 	}
-	k.reportAt(place, fmt.Sprintf(`%s; or let it go with this line in an overlay: {target: "%s", remove: true}`, text, target.String()))
+	k.reportAt(place, fmt.Sprintf(`%s; or let it go with this line in an overlay: {target: "%s", remove: true}`, text, target))
 }
-
-var plainName = regexp.MustCompile(`^[A-Za-z_]\w*$`)

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"go/token"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -135,6 +136,32 @@ func TestBadSpecsAreRefusedWithAdvice(t *testing.T) {
 			}
 			golden.Compare(t, strings.TrimSuffix(path, ".yaml")+".txt", err.Error()+"\n")
 		})
+	}
+}
+
+func TestTheLineOfAnOverlayLetsGoWhatWouldBeLost(t *testing.T) {
+	t.Parallel()
+	const path = "testdata/bad/idle-extensions.yaml"
+	s, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := "overlay: 1.0.0\ninfo: {title: What is let go, version: '1'}\nactions:\n"
+	for line := range strings.Lines(s.Lint().Error()) {
+		if _, action, ok := strings.Cut(line, "in an overlay: "); ok {
+			overlay += "  - " + action
+		}
+	}
+	file := filepath.Join(t.TempDir(), "overlay.yaml")
+	if err := os.WriteFile(file, []byte(overlay), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err = Load(path, file)
+	if err == nil {
+		err = s.Lint()
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, overlay)
 	}
 }
 

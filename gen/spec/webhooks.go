@@ -87,6 +87,9 @@ const (
 	pingName      = "x-ping"       // true: the event only tests the address
 )
 
+// sharedNames are the extensions that the webhooks of a schema may share: they are said once, in the schema.
+var sharedNames = []string{EntityKeyName, eventIDName, eventTimeName, testName}
+
 // aliasesOf returns other names of the event type.
 func aliasesOf(post *openapi3.Operation) []string { return StringsOf(post.Extensions[aliasesName]) }
 
