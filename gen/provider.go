@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -174,15 +175,20 @@ func goScheme(s spec.Scheme) string {
 
 // testCode renders the package that makes bodies and requests for tests.
 func (p provider) testCode(dir string) (string, error) {
-	importPath, err := importPathOf(dir)
-	if err != nil {
-		return "", err
+	root := spec.ModuleRoot(dir)
+	mod, _ := os.ReadFile(filepath.Join(root, "go.mod"))
+	module := modulePath.FindSubmatch(mod)
+	if module == nil {
+		return "", fmt.Errorf("gen: %s is in no module: run go mod init first", dir)
 	}
+	importPath := path.Join(string(module[1]), filepath.ToSlash(strings.TrimPrefix(dir, root)))
 	return executed("test", testTemplate, map[string]any{
 		"Package": filepath.Base(dir), "ImportPath": importPath, "Scheme": p.schemes()[0].Name, "ByHand": p.Provider.Reserved["Request"] != "",
 		"Path": p.somePath(),
 	})
 }
+
+var modulePath = regexp.MustCompile(`(?m)^module\s+"?([^"\s]+)`)
 
 // somePath returns the path to the id of the entity of the first events that have one.
 func (p provider) somePath() string {
@@ -192,28 +198,4 @@ func (p provider) somePath() string {
 		}
 	}
 	return p.TypeField()
-}
-
-// importPathOf returns the import path of the package in dir, by the nearest go.mod.
-func importPathOf(dir string) (string, error) {
-	for root := dir; ; root = filepath.Dir(root) {
-		data, err := os.ReadFile(filepath.Join(root, "go.mod"))
-		if err == nil {
-			below, err := filepath.Rel(root, dir)
-			return path.Join(moduleOf(string(data)), filepath.ToSlash(below)), err
-		}
-		if root == filepath.Dir(root) {
-			return "", fmt.Errorf("gen: %s is in no module: run go mod init first", dir)
-		}
-	}
-}
-
-// moduleOf returns the module's path in a go.mod.
-func moduleOf(mod string) string {
-	for line := range strings.Lines(mod) {
-		if name, ok := strings.CutPrefix(line, "module "); ok {
-			return strings.Trim(strings.TrimSpace(name), `"`)
-		}
-	}
-	return ""
 }

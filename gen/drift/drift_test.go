@@ -68,7 +68,7 @@ components:
 
 func TestAnOrdinarySpecIsCompared(t *testing.T) {
 	t.Parallel()
-	s, err := spec.Parse("shop.yaml", []byte(ordinary))
+	s, err := spec.Load(saved(t, ordinary))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,6 +84,7 @@ type place struct {
 	value    []string // the Go expression, from the event on
 	optional bool     // its Go type is an value.Optional
 	always   bool     // nothing on the way is optional
+	free     bool     // it is in an object of which no property is listed
 }
 
 func (p place) or(zero string) string {
@@ -103,6 +104,8 @@ func (s *Spec) follow(event *openapi3.Schema, path string) (place, error) {
 		p.owner, p.name = s.holder(p.plain.Value, name), name
 		property, required := s.Property(p.plain.Value, name)
 		if property == nil {
+			_, isScalar := s.FormatOf(p.plain.Value)
+			p.free = p.marked != nil && (IsHandWritten(p.plain.Value) || !isScalar && len(p.plain.Value.Properties) == 0 && p.plain.Value.Items == nil)
 			return p, fmt.Errorf("%s: the schema has no property %q; correct the path", path, name)
 		}
 		var nullable bool

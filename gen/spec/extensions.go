@@ -73,8 +73,8 @@ func (p *Paths) UnmarshalJSON(data []byte) error {
 
 const providerName = "x-provider"
 
-// checkExtensions checks the document's extensions against extensions.json.
-func (l *linter) checkExtensions() error {
+// readExtensions checks the document's extensions against extensions.json, and reads its own.
+func (l *linter) readExtensions() error {
 	text, err := json.Marshal(l.text.said)
 	if err != nil {
 		return fmt.Errorf("gen: %s cannot be read as JSON, correct it: %w", l.Name, err)
@@ -92,7 +92,18 @@ func (l *linter) checkExtensions() error {
 	if invalid, ok := errors.AsType[*jsonschema.ValidationError](rules.MustCompile(address).Validate(v)); ok {
 		l.reportExtensions(rules, invalid)
 	}
-	return l.err()
+	if err := l.err(); err != nil {
+		return err
+	}
+	own := struct {
+		Provider *Provider                  `json:"x-provider"`
+		Upstream *Upstream                  `json:"x-upstream"`
+		Formats  map[string]json.RawMessage `json:"x-go-formats"`
+	}{Provider: &l.Provider, Upstream: &l.Upstream}
+	if err := json.Unmarshal(text, &own); err != nil {
+		return fmt.Errorf("gen: the extensions of %s cannot be read, correct them: %w", l.Name, err)
+	}
+	return l.readFormats(own.Formats)
 }
 
 // reportExtensions reports the innermost errors; the errors around them have no details. For a wrong form it
@@ -114,18 +125,4 @@ func (l *linter) reportExtensions(rules *jsonschema.Compiler, e *jsonschema.Vali
 			l.reportExtensions(rules, cause)
 		}
 	}
-}
-
-// readExtensions reads the document's own extensions, which were checked.
-func (s *Spec) readExtensions() error {
-	for name, into := range map[string]any{providerName: &s.Provider, "x-upstream": &s.Upstream} {
-		text, err := json.Marshal(s.Doc.Extensions[name])
-		if err == nil {
-			err = json.Unmarshal(text, into)
-		}
-		if err != nil {
-			return fmt.Errorf("gen: %s: %s cannot be read: %w", s.Name, name, err)
-		}
-	}
-	return nil
 }

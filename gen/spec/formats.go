@@ -77,17 +77,12 @@ var formats = map[Scalar]Format{
 //	  number/money: {go: Money}
 //
 // An entry for a format that every spec has changes only the fields that it sets.
-func (s *Spec) readFormats() error {
+func (s *Spec) readFormats(own map[string]json.RawMessage) error {
 	s.Formats = maps.Clone(formats)
-	own, _ := s.Doc.Extensions[formatsName].(map[string]any)
-	for name, value := range own {
+	for name, text := range own {
 		kind, format, _ := strings.Cut(name, "/")
 		f := s.Formats[Scalar{kind, format}]
-		text, err := json.Marshal(value)
-		if err == nil {
-			err = json.Unmarshal(text, &f)
-		}
-		if err != nil {
+		if err := json.Unmarshal(text, &f); err != nil {
 			return fmt.Errorf("gen: %s: %s.%s cannot be read, write {go: Date} for example: %w", s.Name, formatsName, name, err)
 		}
 		if n, ok := f.Example.(float64); ok {
@@ -96,19 +91,6 @@ func (s *Spec) readFormats() error {
 		s.Formats[Scalar{kind, format}] = f
 	}
 	return nil
-}
-
-// ownTypes returns the Go types of the provider's package that the formats name.
-func (s *Spec) ownTypes() map[string]string {
-	out := make(map[string]string)
-	for _, scalar := range slices.SortedFunc(maps.Keys(s.Formats), func(a, b Scalar) int {
-		return strings.Compare(a.String(), b.String())
-	}) {
-		if name := s.Formats[scalar].Go; strings.ToUpper(name[:1]) == name[:1] {
-			out[name] = scalar.String()
-		}
-	}
-	return out
 }
 
 // ordinaryFormats are formats without a Go type, from OpenAPI's registry, JSON Schema and practice.

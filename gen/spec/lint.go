@@ -142,27 +142,11 @@ func (l *linter) reportProvider(text string, place ...string) {
 func (l *linter) checkEventPlace(name, path string, wrong func(place) string) {
 	owner, at := l.owner(path)
 	switch {
-	case owner == nil && !l.leadsIntoFreeObject(path):
+	case owner == nil && !at.free:
 		l.reportProvider("no body has "+path+"; correct the path, or add it to the schemas", "event", name)
 	case owner != nil && wrong(at) != "":
 		l.reportProvider(path+" "+wrong(at), "event", name)
 	}
-}
-
-func (l *linter) leadsIntoFreeObject(path string) bool {
-	for end, letter := range path {
-		if letter != '.' {
-			continue
-		}
-		if owner, at := l.owner(path[:end]); owner != nil {
-			of := at.plain.Value
-			_, isScalar := l.FormatOf(of)
-			if IsHandWritten(of) || !isScalar && len(of.Properties) == 0 && of.Items == nil {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // notAName returns the mistake of a path to an id that ends in no value; "" for none.

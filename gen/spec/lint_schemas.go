@@ -28,14 +28,9 @@ func (l *linter) checkSchemas() {
 
 func (l *linter) checkEnum(at *openapi3.Origin, path string, s *openapi3.Schema) {
 	docs, _ := s.Extensions[EnumDocsName].(map[string]any)
-	for _, value := range slices.Sorted(maps.Keys(docs)) {
+	for _, value := range slices.AppendSeq(StringsOf(s.Extensions[UndocumentedName]), maps.Keys(docs)) {
 		if !slices.Contains(s.Enum, any(value)) {
-			l.report(at, path+"."+EnumDocsName, "%s is not a value of the enum; correct it", value)
-		}
-	}
-	for _, value := range StringsOf(s.Extensions[UndocumentedName]) {
-		if !slices.Contains(s.Enum, any(value)) {
-			l.report(at, path+"."+UndocumentedName, "%s is not a value of the enum; correct it", value)
+			l.report(at, path, "%s, of which an extension says more, is not a value of the enum; correct it", value)
 		}
 	}
 }
@@ -80,32 +75,20 @@ func IsValue(s *openapi3.Schema, v any) bool {
 // checkFormat reports a type and a format once, where they first stand.
 func (l *linter) checkFormat(at *openapi3.Origin, path string, s *openapi3.Schema) {
 	kind := ScalarOf(s)
-	_, ok := l.FormatOf(s)
 	if _, exact := l.Formats[kind]; exact || l.formats[kind] {
 		return
 	}
 	l.formats[kind] = kind.Format != ""
 	if meant, typo := l.meant(kind); typo {
 		l.report(at, path, "%s has no Go type, and is nearly %s; write that, or name it in %s if it is another", kind, meant, formatsName)
-	} else if !ok {
-		l.report(at, path, "%s has no Go type; use one of %s, or name one in %s", kind, strings.Join(l.scalars(), ", "), formatsName)
 	}
 }
 
-func (s *Spec) scalars() []string {
-	var out []string
-	for s := range maps.Keys(s.Formats) {
-		out = append(out, s.String())
-	}
-	slices.Sort(out)
-	return out
-}
-
-// checkText reports all $refs that lead nowhere or out of the document, with their lines, and wrong
+// readText reports all $refs that lead nowhere or out of the document, with their lines, and wrong
 // extensions. kin-openapi reports the first $ref only, and no line.
-func (l *linter) checkText() error {
+func (l *linter) readText() error {
 	l.checkNode("", l.text.root, false)
-	return l.checkExtensions()
+	return l.readExtensions()
 }
 
 // checkNode checks a part of the document. names: its members have names that the document chooses.

@@ -34,9 +34,11 @@ func (l *linter) checkPost(path string, post *openapi3.Operation) {
 	case !IsEvent(body.Value):
 		l.report(post.Origin, path+".requestBody", "%s is not the schema of an event; say in x-provider which property names the event, {event: {type: …}}, or give it allOf: [$ref: %s%s]", SchemaName(body.Ref), SchemaPrefix, EnvelopeName)
 	default:
-		l.checkKey(path, post, body)
-		l.checkExample(path, post, body)
+		if _, ok := post.Extensions[EntityKeyName]; !ok {
+			l.warn(post.Origin, path, `there is no %s, so that its events have no order; give the path to the id of what the event is about, "" if it is about nothing`, EntityKeyName)
+		}
 		l.checkPlaces(path, post, body)
+		l.checkExample(path, post, body)
 	}
 	for _, name := range aliasesOf(post) {
 		l.checkEventType(post.Origin, path+"."+aliasesName+"."+name, name, strings.TrimSuffix(path, ".post"))
@@ -70,7 +72,7 @@ func (l *linter) checkTypeField() {
 func (l *linter) checkExample(path string, post *openapi3.Operation, body *openapi3.SchemaRef) {
 	values := exampleOf(post)
 	for _, at := range slices.Sorted(maps.Keys(values)) {
-		property := l.lookUp(body.Value, strings.Split(at, "."))
+		property := l.lookUp(body, at)
 		switch {
 		case property == nil:
 			l.report(post.Origin, path+"."+exampleName, "there is no %s in the body; correct the path", at)
@@ -88,64 +90,51 @@ func typeIsNoScalar(s *openapi3.Schema) bool {
 
 // lookUp follows a path of properties, and of 0 for the first element of an
 // array; nil if it leads nowhere.
-func (l *linter) lookUp(from *openapi3.Schema, path []string) *openapi3.SchemaRef {
-	property, _ := l.Property(from, path[0])
-	if path[0] == "0" {
-		property = from.Items
+func (l *linter) lookUp(at *openapi3.SchemaRef, path string) *openapi3.SchemaRef {
+	for name := range strings.SplitSeq(path, ".") {
+		next, _ := l.Property(at.Value, name)
+		if name == "0" {
+			next = at.Value.Items
+		}
+		if next == nil {
+			return nil
+		}
+		at, _ = WithoutNull(next)
 	}
-	if property == nil {
-		return nil
-	}
-	plain, _ := WithoutNull(property)
-	if len(path) == 1 {
-		return plain
-	}
-	return l.lookUp(plain.Value, path[1:])
+	return at
 }
 
-func (l *linter) checkKey(path string, post *openapi3.Operation, body *openapi3.SchemaRef) {
-	if _, ok := post.Extensions[EntityKeyName]; !ok {
-		l.warn(post.Origin, path, `there is no %s, so that its events have no order; give the path to the id of what the event is about, "" if it is about nothing`, EntityKeyName)
-	}
-	for _, p := range KeyPaths(post) {
-		l.checkKeyPath(post.Origin, path, body.Value, p)
-	}
-	for _, name := range []string{EntityKeyName, eventIDName} {
+// checkPlaces checks where the paths of a webhook lead.
+func (l *linter) checkPlaces(path string, post *openapi3.Operation, body *openapi3.SchemaRef) {
+	for name, wrong := range map[string]func(place) string{EntityKeyName: l.notAKey, eventIDName: l.notAName, eventTimeName: l.notATime, testName: l.notATest} {
 		for _, p := range pathsOf(post.Extensions[name]) {
-			if end, err := l.follow(body.Value, p); err == nil && IsPersonal(end.plain) {
+			at, err := l.follow(body.Value, p)
+			switch {
+			case err != nil:
+				l.report(post.Origin, path, "%s %v", name, err)
+			case wrong(at) != "":
+				l.report(post.Origin, path, "%s %s %s", name, p, wrong(at))
+			case IsPersonal(at.plain) && (name == EntityKeyName || name == eventIDName):
 				l.warn(post.Origin, path, "%s %s is personal, and becomes a part of the event that is stored, logged and shown as it is; give the path to an id that says nothing of a person", name, p)
 			}
 		}
 	}
 }
 
-// checkPlaces checks where x-event-id, x-event-time and x-test lead.
-func (l *linter) checkPlaces(path string, post *openapi3.Operation, body *openapi3.SchemaRef) {
-	for _, name := range []string{eventIDName, eventTimeName, testName} {
-		for _, p := range pathsOf(post.Extensions[name]) {
-			at, err := l.follow(body.Value, p)
-			switch {
-			case err != nil:
-				l.report(post.Origin, path, "%s %v", name, err)
-			case name == eventIDName && l.notAName(at) != "":
-				l.report(post.Origin, path, "%s %s %s", name, p, l.notAName(at))
-			case name == eventTimeName && l.notATime(at) != "":
-				l.report(post.Origin, path, "%s %s %s", name, p, l.notATime(at))
-			case name == testName && TypeOf(at.plain.Value) != "boolean":
-				l.report(post.Origin, path, "%s %s is not the path to one boolean; give the one that is true where no money moved", name, p)
-			}
-		}
+// notAKey returns the mistake of a path to what an event is about; "" for none.
+func (l *linter) notAKey(at place) string {
+	if of := at.plain; of.Ref != "" || !slices.Contains([]string{"string", "integer"}, TypeOf(of.Value)) || l.isAmount(of.Value) {
+		return "does not end in an id, a text or a whole number; give the path to one"
 	}
+	return ""
 }
 
-// checkKeyPath checks that a path leads from an event's schema to an id.
-func (l *linter) checkKeyPath(at *openapi3.Origin, path string, event *openapi3.Schema, key string) {
-	switch end, err := l.follow(event, key); {
-	case err != nil:
-		l.report(at, path, "%s %v", EntityKeyName, err)
-	case end.plain.Ref != "" || !slices.Contains([]string{"string", "integer"}, TypeOf(end.plain.Value)) || l.isAmount(end.plain.Value):
-		l.report(at, path, "%s %s does not end in an id, a text or a whole number; give the path to one", EntityKeyName, key)
+// notATest returns the mistake of a path to what tells a test; "" for none.
+func (l *linter) notATest(at place) string {
+	if TypeOf(at.plain.Value) != "boolean" {
+		return "is not the path to one boolean; give the one that is true where no money moved"
 	}
+	return ""
 }
 
 func (l *linter) isAmount(of *openapi3.Schema) bool {

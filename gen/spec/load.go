@@ -10,7 +10,6 @@ package spec
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/url"
 	"os"
@@ -49,14 +48,13 @@ func Load(path string, overlays ...string) (*Spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gen: cannot read the spec, check its path: %w", err)
 	}
-	name := moduleName(path)
-	root, err := rootOf(name, data)
-	if err != nil {
-		return nil, err
+	name, root, added := moduleName(path), new(yaml.Node), make(map[*yaml.Node]string)
+	if err := yaml.Unmarshal(data, root); err != nil {
+		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %w", name, err)
 	}
-	added := make(map[*yaml.Node]string)
+	s := &Spec{Name: name}
 	for _, o := range overlays {
-		name += " with " + moduleName(o)
+		s.Name += " with " + moduleName(o)
 		if err := apply(root, o, added); err != nil {
 			return nil, err
 		}
@@ -66,34 +64,11 @@ func Load(path string, overlays ...string) (*Spec, error) {
 			return nil, fmt.Errorf("gen: %s does not fit its overlays, correct them: %w", path, err)
 		}
 	}
-	return parse(name, moduleName(path), data, root, added)
-}
-
-// Parse reads the text of a document, which messages call name.
-func Parse(name string, data []byte) (*Spec, error) {
-	root, err := rootOf(name, data)
-	if err != nil {
+	s.Sum = fmt.Sprintf("%x", sha256.Sum256(data))
+	if s.text, err = newText(name, root, added); err != nil {
 		return nil, err
 	}
-	return parse(name, name, data, root, nil)
-}
-
-func rootOf(name string, data []byte) (*yaml.Node, error) {
-	root := new(yaml.Node)
-	if err := yaml.Unmarshal(data, root); err != nil {
-		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %w", name, err)
-	}
-	return root, nil
-}
-
-func parse(name, file string, data []byte, root *yaml.Node, added map[*yaml.Node]string) (*Spec, error) {
-	sum := sha256.Sum256(data)
-	s := &Spec{Name: name, Sum: hex.EncodeToString(sum[:])}
-	var err error
-	if s.text, err = newText(file, root, added); err != nil {
-		return nil, err
-	}
-	if err := s.linter().checkText(); err != nil {
+	if err := s.linter().readText(); err != nil {
 		return nil, err
 	}
 	if data, err = s.text.modern(); err != nil {
@@ -104,33 +79,32 @@ func parse(name, file string, data []byte, root *yaml.Node, added map[*yaml.Node
 	if s.Doc, err = loader.LoadFromDataWithPath(data, &url.URL{Path: name}); err != nil {
 		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %w", name, err)
 	}
-	if err := s.readExtensions(); err != nil {
-		return nil, err
-	}
-	if err := s.readFormats(); err != nil {
-		return nil, err
-	}
 	s.invalid = s.Doc.Validate(context.Background(), openapi3.DisableExamplesValidation(), openapi3.DisableSchemaPatternValidation())
 	s.setAside()
 	s.normalize()
 	return s, nil
 }
 
+// ModuleRoot returns the directory of the nearest go.mod in or above a directory; "" if there is none.
+func ModuleRoot(dir string) string {
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		return dir
+	}
+	if parent := filepath.Dir(dir); parent != dir {
+		return ModuleRoot(parent)
+	}
+	return ""
+}
+
 // moduleName returns the file's path below the nearest go.mod, with slashes; without a go.mod, its
 // base name.
 func moduleName(path string) string {
 	abs, err := filepath.Abs(path)
-	if err != nil {
+	root := ModuleRoot(filepath.Dir(abs))
+	if err != nil || root == "" {
 		return filepath.Base(path)
 	}
-	for dir := filepath.Dir(abs); ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return filepath.ToSlash(strings.TrimPrefix(abs, dir+string(filepath.Separator)))
-		}
-		if dir == filepath.Dir(dir) {
-			return filepath.Base(path)
-		}
-	}
+	return filepath.ToSlash(strings.TrimPrefix(abs, root+string(filepath.Separator)))
 }
 
 // Schemas are the components that become Go types.

@@ -28,8 +28,8 @@ func (n *normal) nameComponents() {
 	for _, name := range reserved {
 		s.taken[name] = true
 	}
-	for name := range s.ownTypes() {
-		s.taken[name] = true
+	for _, f := range s.Formats {
+		s.taken[f.Go] = true // a type of the package
 	}
 	for name := range s.Provider.Reserved {
 		s.taken[name] = true

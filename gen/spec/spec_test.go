@@ -87,7 +87,8 @@ func FuzzNamesInGo(f *testing.F) {
 // How a value is read follows from its schema: optional, a text, or a number too.
 func TestPlacesSayHowAValueIsRead(t *testing.T) {
 	t.Parallel()
-	s, err := Parse("shop.yaml", []byte(`openapi: 3.1.0
+	path := filepath.Join(t.TempDir(), "shop.yaml")
+	if err := os.WriteFile(path, []byte(`openapi: 3.1.0
 info: {title: A shop, version: "1"}
 x-provider: {event: {type: kind}, verify: [{scheme: none}]}
 webhooks:
@@ -105,7 +106,10 @@ components:
           type: object
           required: [id]
           properties: {id: {type: string}, code: {type: string}, bill: {type: [string, "null"], format: text}}
-`))
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}

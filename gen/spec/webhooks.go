@@ -138,18 +138,22 @@ func (s *Spec) Places(paths Paths) (out []string) {
 	return out
 }
 
-// owner returns the first schema that has a path, the envelope or an event, and the end of the path.
+// owner returns the first schema that has a path, the envelope or an event, and the end of the path. Without
+// one, the place is free if the path may lead on from where some schema ends.
 func (s *Spec) owner(path string) (*openapi3.Schema, place) {
 	schemas := []*openapi3.Schema{s.Envelope()}
 	for _, post := range operations(s.Doc.Webhooks) {
 		schemas = append(schemas, BodySchema(post.Operation).Value)
 	}
+	free := false
 	for _, schema := range schemas {
-		if at, err := s.follow(schema, path); err == nil {
+		at, err := s.follow(schema, path)
+		if err == nil {
 			return schema, at
 		}
+		free = free || at.free
 	}
-	return nil, place{}
+	return nil, place{free: free}
 }
 
 // Clock returns the Go type of the events' time if that type is in the provider's package, or "".

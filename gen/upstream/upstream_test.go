@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -33,7 +34,12 @@ func text(t testing.TB, name string, oldnew ...string) string {
 // shop is the spec of testdata, with replacements.
 func shop(t testing.TB, oldnew ...string) *spec.Spec {
 	t.Helper()
-	s, err := spec.Parse("shop.yaml", []byte(text(t, "spec.yaml", oldnew...)))
+	path := filepath.Join(t.TempDir(), "shop.yaml")
+	err := os.WriteFile(path, []byte(text(t, "spec.yaml", oldnew...)), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := spec.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
