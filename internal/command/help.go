@@ -7,8 +7,9 @@ import (
 	"io"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
+	"text/tabwriter"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/paghooks/paghooks/internal/terminal"
@@ -28,142 +29,87 @@ func (c *Command) help(words []string) error {
 }
 
 func (c *Command) helpAll(w io.Writer) error {
-	p := c.page()
-	p.line(fmt.Sprintf("usage: %s VERB [flags]", c.Name))
-	p.head("Verbs:")
-	var verbs [][2]string
+	var text strings.Builder
+	fmt.Fprintf(&text, "usage: %s VERB [flags]\n", c.Name)
+	var verbs, statuses []string
 	for _, v := range c.Verbs {
-		verbs = append(verbs, [2]string{v.Name, v.About})
+		verbs = append(verbs, v.Name+"\t"+v.About)
 	}
-	p.list(append(verbs, [2]string{"help VERB", "all about a verb"}, [2]string{"version", "the version of this program"}))
-	p.flags("Flags of every verb, also before it:", c.flagSet(nil))
-	p.variables(c.Variables)
-	p.head("Exit status:")
-	var statuses [][2]string
 	for _, s := range Statuses {
-		statuses = append(statuses, [2]string{strconv.Itoa(s.Status), s.Meaning})
+		statuses = append(statuses, fmt.Sprintf("%d\t%s", s.Status, s.Meaning))
 	}
-	p.list(statuses)
-	return p.print(w)
-}
-
-func (c *Command) helpOn(v *Verb) error {
-	p := c.page()
-	p.line(strings.TrimSpace(fmt.Sprintf("usage: %s [flags] %s", c.Name+" "+v.Name, v.Words)))
-	p.line("")
-	about := v.About
-	first, size := utf8.DecodeRuneInString(about)
-	p.paragraph(strings.ToUpper(string(first)) + about[size:] + ".")
-	if v.More != "" {
-		p.line("")
-		p.paragraph(v.More)
-	}
-	p.flags("Flags:", c.flagSet(v))
-	var read []string
-	for _, variable := range c.Variables {
-		if name, _, _ := strings.Cut(variable, " "); slices.Contains(v.Variables, name) {
-			read = append(read, variable)
-		}
-	}
-	p.variables(read)
-	return p.print(c.Out)
-}
-
-// page is a text of help.
-type page struct {
-	*Command
-	strings.Builder
-	width int
-}
-
-// widest is the longest line of help: longer ones are hard to read.
-const widest = 100
-
-func (c *Command) page() *page {
-	return &page{Command: c, width: min(cmp.Or(c.Width, 80), widest)}
-}
-
-func (p *page) print(w io.Writer) error {
-	_, err := io.WriteString(w, p.String())
+	section(&text, "Verbs:", append(verbs, "help VERB\tall about a verb", "version\tthe version of this program"))
+	flags(&text, "Flags of every verb, also before it:", c.flagSet(nil))
+	section(&text, "Environment:", tabbed(c.Variables))
+	section(&text, "Exit status:", statuses)
+	_, err := io.WriteString(w, text.String())
 	return err
 }
 
-func (p *page) line(text string) { p.WriteString(text + "\n") }
+func (c *Command) helpOn(v *Verb) error {
+	var text strings.Builder
+	first, size := utf8.DecodeRuneInString(v.About)
+	fmt.Fprintf(&text, "%s\n\n%c%s.\n", strings.TrimSpace("usage: "+c.Name+" "+v.Name+" [flags] "+v.Words), unicode.ToUpper(first), v.About[size:])
+	if v.More != "" {
+		text.WriteString("\n" + c.paragraphs(v.More))
+	}
+	flags(&text, "Flags:", c.flagSet(v))
+	section(&text, "Environment:", tabbed(slices.DeleteFunc(slices.Clone(c.Variables), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, " ")
+		return !slices.Contains(v.Variables, name)
+	})))
+	_, err := io.WriteString(c.Out, text.String())
+	return err
+}
 
-func (p *page) head(text string) { p.line("\n" + text) }
-
-// paragraph prints lines of a text as one paragraph, but those that begin with two spaces, which
-// stay as they are.
-func (p *page) paragraph(text string) {
-	var words []string
+// paragraphs returns the lines of a text as paragraphs, as wide as the terminal, but those that begin with two
+// spaces, which stay as they are.
+func (c *Command) paragraphs(text string) string {
+	width := min(cmp.Or(c.Width, 80), 100)
+	var all, words strings.Builder
 	end := func() {
-		if len(words) > 0 {
-			p.line(terminal.Wrap(strings.Join(words, " "), p.width, 0))
+		if words.Len() > 0 {
+			all.WriteString(terminal.Wrap(words.String(), width, 0) + "\n")
 		}
-		words = nil
+		words.Reset()
 	}
 	for line := range strings.SplitSeq(text, "\n") {
 		if line == "" || strings.HasPrefix(line, "  ") {
 			end()
-			p.line(line)
+			all.WriteString(line + "\n")
 			continue
 		}
-		words = append(words, strings.Fields(line)...)
+		words.WriteString(line + " ")
 	}
 	end()
+	return all.String()
 }
 
-// longLabel is the longest label that stands beside its text.
-const longLabel = 22
-
-// list prints labels and their descriptions, in two columns.
-func (p *page) list(all [][2]string) {
-	column := 0
-	for _, line := range all {
-		if size := utf8.RuneCountInString(line[0]); size <= longLabel {
-			column = max(column, size)
-		}
-	}
-	column += 4
-	for _, line := range all {
-		size := utf8.RuneCountInString(line[0])
-		p.WriteString("  " + line[0])
-		if size+4 > column {
-			p.WriteString("\n" + strings.Repeat(" ", column))
-		} else {
-			p.WriteString(strings.Repeat(" ", column-2-size))
-		}
-		p.line(terminal.Wrap(line[1], p.width, column))
-	}
-}
-
-func (p *page) flags(head string, set *flag.FlagSet) {
-	var all [][2]string
-	set.VisitAll(func(f *flag.Flag) {
-		name, usage := flag.UnquoteUsage(f)
-		label := strings.TrimSpace("-" + f.Name + " " + strings.ToUpper(name))
-		if !slices.Contains([]string{"", "false", "0"}, f.DefValue) {
-			usage += fmt.Sprintf(" (default %s)", f.DefValue)
-		}
-		all = append(all, [2]string{label, usage})
-	})
-	if len(all) > 0 {
-		p.head(head)
-		p.list(all)
-	}
-}
-
-func (p *page) variables(all []string) {
-	if len(all) == 0 {
+// section adds lines of two columns, which have a tab between them.
+func section(text *strings.Builder, head string, lines []string) {
+	if len(lines) == 0 {
 		return
 	}
-	p.head("Environment:")
-	var list [][2]string
-	for _, variable := range all {
-		name, about, _ := strings.Cut(variable, " ")
-		list = append(list, [2]string{name, about})
+	columns := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(columns, "\n%s\n", head)
+	for _, line := range lines {
+		fmt.Fprintf(columns, "  %s\n", line)
 	}
-	p.list(list)
+	_ = columns.Flush() // into memory
+}
+
+// tabbed has a tab follow the name of each variable.
+func tabbed(variables []string) (lines []string) {
+	for _, variable := range variables {
+		lines = append(lines, strings.Replace(variable, " ", "\t", 1))
+	}
+	return lines
+}
+
+func flags(text *strings.Builder, head string, set *flag.FlagSet) {
+	text.WriteString("\n" + head + "\n")
+	set.SetOutput(text)
+	set.PrintDefaults()
 }
 
 func (c *Command) printVersion() error {
