@@ -156,7 +156,8 @@ func (p *program) printPlans(ctx context.Context, plans []*operator.Plan) error 
 		if err != nil {
 			return err
 		}
-		t := &terminal.Table{Indent: 2, Heads: []string{p.head("RECEIVED"), "ACCOUNT", "STATE", "TYPE", "ENTITY", "ID", "ERROR"}}
+		t := p.table("RECEIVED @", "ACCOUNT", "STATE", "TYPE", "ENTITY", "ID", "ERROR")
+		t.Indent = 2
 		for _, s := range first {
 			t.Add(p.at(s.ReceivedAt), terminal.Clean(s.Scope), stateOf(s), terminal.Clean(s.Type), terminal.Clean(s.Key), terminal.Clean(s.ID), terminal.Clean(s.LastError))
 		}

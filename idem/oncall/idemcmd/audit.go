@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,28 +15,11 @@ import (
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
-// action is an operator.Action as JSON.
-type action struct {
-	ID      int64     `json:"id"`
-	At      time.Time `json:"at"`
-	Actor   string    `json:"actor"`
-	Action  string    `json:"action"`
-	Source  string    `json:"source"`
-	Filter  string    `json:"filter"`
-	Reason  string    `json:"reason"`
-	Events  int64     `json:"events"`
-	Result  string    `json:"result"`
-	EndedAt time.Time `json:"ended_at,omitzero"`
-
-	Alive     bool   `json:"alive,omitempty"`
-	StoppedBy string `json:"stopped_by,omitempty"`
-}
-
 func (p *program) audit(ctx context.Context) error {
 	if len(p.words) > 0 {
 		return p.auditEvents(ctx)
 	}
-	t := &terminal.Table{Heads: []string{"ACTION", p.head("AT"), "SOURCE", "WHO", "WHAT", "EVENTS", "WHICH", "WHY", "RESULT"}}
+	t := p.table("ACTION", "AT @", "SOURCE", "WHO", "WHAT", "EVENTS", "WHICH", "WHY", "RESULT")
 	printedAll := 0
 	for _, o := range p.operators {
 		for before, printed := int64(0), 0; p.limit == 0 || printed < p.limit; {
@@ -61,37 +43,25 @@ func (p *program) audit(ctx context.Context) error {
 			}
 		}
 	}
-	switch {
-	case printedAll == 0:
+	if printedAll == 0 {
 		return command.Error(command.Nothing, errors.New("nobody has done anything by hand"))
-	case p.json:
-		return nil
 	}
 	return p.printTable(t)
 }
 
 func (p *program) auditOne(o *operator.Operator, a operator.Action, t *terminal.Table) error {
-	if p.json {
-		return p.printAction(a)
-	}
 	result := a.Result
 	switch {
 	case a.Alive:
-		result = strings.TrimSuffix("running"+": "+result, ": ")
+		result = strings.TrimSuffix("running: "+result, ": ")
 	case a.EndedAt.IsZero():
-		result = strings.TrimSuffix("its process died"+": "+result, ": ")
+		result = strings.TrimSuffix("its process died: "+result, ": ")
 	}
 	chosen := ""
 	if a.Events > 0 {
 		chosen = command.Number(a.Events)
 	}
-	t.Add(strconv.FormatInt(a.ID, 10), p.at(a.At), p.sourceOf(o), terminal.Clean(a.Actor), terminal.Clean(a.Action), chosen, short(a.Filter), short(a.Reason), terminal.Clean(result))
-	return nil
-}
-
-func (p *program) printAction(a operator.Action) error {
-	a.At, a.EndedAt = a.At.UTC(), a.EndedAt.UTC()
-	return p.printLine(action(a))
+	return p.row(t, a, strconv.FormatInt(a.ID, 10), p.at(a.At), p.sourceOf(o), a.Actor, a.Action, chosen, short(a.Filter), short(a.Reason), result)
 }
 
 // auditEvents prints the events of an action, as source/scope/id.
@@ -150,7 +120,7 @@ func (p *program) stop(ctx context.Context) error {
 		if a, _, err = o.GetAction(ctx, a.ID); err != nil {
 			return err
 		}
-		return p.printAction(a)
+		return p.printLine(a)
 	}
 	_, err = fmt.Fprintln(p.Stdout, command.Text("action %s, the %s of %s, is asked to end: idem audit shows when it has", strconv.FormatInt(a.ID, 10), a.Action, terminal.Clean(a.Actor)))
 	return err

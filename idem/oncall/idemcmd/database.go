@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
@@ -71,6 +72,10 @@ func connect(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	}
 	if schema != "" {
 		config.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
+	}
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { // times are printed in UTC as JSON
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+		return nil
 	}
 	idem.WatchCommits(config)
 	pool, err := pgxpool.NewWithConfig(ctx, config)

@@ -39,8 +39,7 @@ type event struct {
 func newEvent(s idem.StoredEvent) event {
 	return event{
 		s.Source, s.Scope, s.ID, s.Type, s.Key, s.State, s.Attempts, s.Crashes, s.LastError,
-		s.OccurredAt.UTC(), s.ReceivedAt.UTC(), s.DueAt.UTC(), s.DoneAt.UTC(), s.ConflictAt.UTC(), len(s.Payload),
-		s.AcknowledgedAt.UTC(),
+		s.OccurredAt, s.ReceivedAt, s.DueAt, s.DoneAt, s.ConflictAt, len(s.Payload), s.AcknowledgedAt,
 	}
 }
 
@@ -57,7 +56,7 @@ const perPage = 100
 
 // list prints the events that the filter chooses.
 func (p *program) list(ctx context.Context) error {
-	t := &terminal.Table{Heads: []string{p.head("RECEIVED"), "SOURCE", "ACCOUNT", "STATE", "TYPE", "ENTITY", "ID", "FAILED", p.head("NEXT ATTEMPT"), "ERROR"}}
+	t := p.table("RECEIVED @", "SOURCE", "ACCOUNT", "STATE", "TYPE", "ENTITY", "ID", "FAILED", "NEXT ATTEMPT @", "ERROR")
 	var printed int64
 	for _, o := range p.operators {
 		n, err := p.listOf(ctx, o, t)
@@ -69,10 +68,8 @@ func (p *program) list(ctx context.Context) error {
 	if printed == 0 {
 		return p.nothing(ctx)
 	}
-	if !p.json {
-		if err := p.printTable(t); err != nil {
-			return err
-		}
+	if err := p.printTable(t); err != nil {
+		return err
 	}
 	if p.limit > 0 && printed >= int64(p.limit) {
 		of, err := p.count(ctx)
@@ -112,9 +109,6 @@ func (p *program) listOf(ctx context.Context, o *operator.Operator, t *terminal.
 }
 
 func (p *program) listOne(o *operator.Operator, s idem.StoredEvent, t *terminal.Table) error {
-	if p.json {
-		return p.printLine(newEvent(s))
-	}
 	next := ""
 	switch {
 	case s.DueAt.After(p.now()):
@@ -122,8 +116,7 @@ func (p *program) listOne(o *operator.Operator, s idem.StoredEvent, t *terminal.
 	case s.State == idem.StatePending && s.DueAt.IsZero():
 		next = "after an earlier one"
 	}
-	t.Add(p.at(s.ReceivedAt), p.sourceOf(o), terminal.Clean(s.Scope), stateOf(s), terminal.Clean(s.Type), terminal.Clean(s.Key), terminal.Clean(s.ID), positive(s.Attempts), next, terminal.Clean(s.LastError))
-	return nil
+	return p.row(t, newEvent(s), p.at(s.ReceivedAt), p.sourceOf(o), s.Scope, stateOf(s), s.Type, s.Key, s.ID, positive(s.Attempts), next, s.LastError)
 }
 
 // count counts the events that the filter chooses.
@@ -238,7 +231,7 @@ func (p *program) mayBeMeant(key string) bool {
 	return p.filter.IDs == nil || slices.Contains(p.filter.IDs, key) || slices.Contains(p.filter.IDs, store.EventOf(key).ID)
 }
 
-// entity is an idem.Blocked as JSON.
+// entity is an operator.Blocked as JSON.
 type entity struct {
 	Source     string     `json:"source"`
 	Scope      string     `json:"scope"`
@@ -253,37 +246,14 @@ type entity struct {
 }
 
 func (p *program) blocked(ctx context.Context) error {
-	t := &terminal.Table{Heads: []string{"AGE", "SOURCE", "ACCOUNT", "ENTITY", "WAITING", "FIRST EVENT", "TYPE", "STATE", p.head("NEXT ATTEMPT"), "ERROR"}}
-	found := int64(0)
-	for _, o := range p.operators {
-		oldest, all, err := o.Blocked(ctx, p.most())
-		if err != nil {
-			return err
-		}
-		found += all
-		if n := int64(len(oldest)); n < all {
-			p.tell("these are the oldest %s of %s blocked entities of %s: -limit 0 prints all", n, all, o.SourceName())
-		}
-		for _, b := range oldest {
-			if p.json {
-				err = p.printLine(entity{o.SourceName(), b.Scope, b.Key, b.ID, b.Type, b.State, b.LastError, int64(b.Age / time.Second), b.DueAt.UTC(), b.Waiting})
-			}
-			if err != nil {
-				return err
-			}
-			t.Add(command.Text("%s", b.Age), p.sourceOf(o), terminal.Clean(b.Scope), terminal.Clean(b.Key), command.Number(b.Waiting), terminal.Clean(b.ID), terminal.Clean(b.Type), string(b.State), p.at(b.DueAt), terminal.Clean(b.LastError))
-		}
-	}
-	switch {
-	case found == 0:
-		return command.Error(command.Nothing, errors.New("no entity is blocked"))
-	case p.json:
-		return nil
-	}
-	return p.printTable(t)
+	t := p.table("AGE", "SOURCE", "ACCOUNT", "ENTITY", "WAITING", "FIRST EVENT", "TYPE", "STATE", "NEXT ATTEMPT @", "ERROR")
+	return printMost(ctx, p, t, (*operator.Operator).Blocked, "these are the oldest %s of %s blocked entities of %s: -limit 0 prints all", "no entity is blocked", func(o *operator.Operator, b operator.Blocked) error {
+		e := entity{o.SourceName(), b.Scope, b.Key, b.ID, b.Type, b.State, b.LastError, int64(b.Age / time.Second), b.DueAt, b.Waiting}
+		return p.row(t, e, command.Text("%s", b.Age), p.sourceOf(o), b.Scope, b.Key, command.Number(b.Waiting), b.ID, b.Type, string(b.State), p.at(b.DueAt), b.LastError)
+	})
 }
 
-// conflict is an idem.Conflict as JSON.
+// conflict is an operator.Conflict as JSON.
 type conflict struct {
 	Source     string     `json:"source"`
 	Scope      string     `json:"scope"`
@@ -296,32 +266,32 @@ type conflict struct {
 
 // conflicts prints the events that came again with another body.
 func (p *program) conflicts(ctx context.Context) error {
-	t := &terminal.Table{Heads: []string{p.head("ANOTHER BODY CAME"), "SOURCE", "ACCOUNT", "STATE", "TYPE", "ENTITY", "ID"}}
+	t := p.table("ANOTHER BODY CAME @", "SOURCE", "ACCOUNT", "STATE", "TYPE", "ENTITY", "ID")
+	return printMost(ctx, p, t, (*operator.Operator).Conflicts, "these are the latest %s of %s events of %s: -limit 0 prints all", "no event came again with another body", func(o *operator.Operator, c operator.Conflict) error {
+		return p.row(t, conflict{c.Source, c.Scope, c.ID, c.Type, c.Key, c.State, c.At}, p.at(c.At), p.sourceOf(o), c.Scope, string(c.State), c.Type, c.Key, c.ID)
+	})
+}
+
+// printMost prints up to -limit rows of each source, and says which those are of all.
+func printMost[R any](ctx context.Context, p *program, t *terminal.Table, get func(*operator.Operator, context.Context, int) ([]R, int64, error), some, none string, row func(*operator.Operator, R) error) error {
 	found := int64(0)
 	for _, o := range p.operators {
-		latest, all, err := o.Conflicts(ctx, p.most())
+		rows, all, err := get(o, ctx, p.most())
 		if err != nil {
 			return err
 		}
 		found += all
-		if n := int64(len(latest)); n < all {
-			p.tell("these are the latest %s of %s of %s: -limit 0 prints all", n, p.events(all), o.SourceName())
+		if n := int64(len(rows)); n < all {
+			p.tell(some, n, all, o.SourceName())
 		}
-		for _, c := range latest {
-			if p.json {
-				err = p.printLine(conflict{c.Source, c.Scope, c.ID, c.Type, c.Key, c.State, c.At.UTC()})
-			}
-			if err != nil {
+		for _, r := range rows {
+			if err := row(o, r); err != nil {
 				return err
 			}
-			t.Add(p.at(c.At), p.sourceOf(o), terminal.Clean(c.Scope), string(c.State), terminal.Clean(c.Type), terminal.Clean(c.Key), terminal.Clean(c.ID))
 		}
 	}
-	switch {
-	case found == 0:
-		return command.Error(command.Nothing, errors.New("no event came again with another body"))
-	case p.json:
-		return nil
+	if found == 0 {
+		return command.Error(command.Nothing, errors.New(none))
 	}
 	return p.printTable(t)
 }

@@ -91,7 +91,7 @@ func TestShowSaysWhatAnEventWaitsFor(t *testing.T) {
 			ID  string
 			Why operator.Why
 		}
-		Claim   claim
+		Claim   operator.Claim
 		Workers int
 	}
 	for id, want := range map[string]short{
@@ -99,7 +99,7 @@ func TestShowSaysWhatAnEventWaitsFor(t *testing.T) {
 			ID  string
 			Why operator.Why
 		}{"bad_2", operator.WhyParked}},
-		"evt_4": {Why: operator.WhyWorking, Workers: 1, Claim: claim{Host: "shop-1", PID: 7, Alive: true}, First: struct {
+		"evt_4": {Why: operator.WhyWorking, Workers: 1, Claim: operator.Claim{Host: "shop-1", PID: 7, Alive: true}, First: struct {
 			ID  string
 			Why operator.Why
 		}{"bad_2", operator.WhyParked}},
@@ -222,6 +222,20 @@ func TestABodyIsShownOnceItIsRecordedWhoLooks(t *testing.T) {
 	if status != command.Failed || strings.Contains(out, "pay_6") {
 		t.Errorf("without the audit trail: exit status %d, %s", status, out)
 	}
+}
+
+func TestAnEventThatFailsIsShownWithTheCommandThatHasItTried(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.fail("evt_1 paid pay_1")
+	const command = "idem requeue -state pending evt_1"
+	if _, out, _ := s.idem("show", "evt_1"); !strings.HasSuffix(out, "\nOnce the cause is fixed:\n  "+command+"  # the workers try it now, and not when it is due\n") {
+		t.Error(out)
+	}
+	s.deploy()
+	s.follow(command)
+	s.accept()
+	s.wantText(`select state from idem_events`, "done")
 }
 
 // Whoever makes an event chooses its id, and an operator copies the line.

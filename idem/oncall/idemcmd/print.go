@@ -22,8 +22,32 @@ func (p *program) printLine(value any) error {
 	return terminal.PrintJSON(p.Stdout, value)
 }
 
-// printTable prints a table. Its last column is cut off where there is no room.
+// table is one to which row adds. A column of times has the zone in its head.
+func (p *program) table(heads ...string) *terminal.Table {
+	zone := p.now().In(p.zone).Format("MST")
+	for n := range heads {
+		heads[n] = strings.Replace(heads[n], "@", zone, 1)
+	}
+	return &terminal.Table{Heads: heads}
+}
+
+// row prints a value as a line of JSON, or adds the cells to the table.
+func (p *program) row(t *terminal.Table, value any, cells ...string) error {
+	if p.json {
+		return p.printLine(value)
+	}
+	for n := range cells {
+		cells[n] = terminal.Clean(cells[n])
+	}
+	t.Add(cells...)
+	return nil
+}
+
+// printTable prints a table that has rows. Its last column is cut off where there is no room.
 func (p *program) printTable(t *terminal.Table) error {
+	if p.json {
+		return nil
+	}
 	return t.Print(p.Stdout, p.width, longest)
 }
 
@@ -65,11 +89,6 @@ func (p *program) moment(t time.Time) string {
 		return ""
 	}
 	return t.In(p.zone).Format(time.DateTime + " MST")
-}
-
-// head is the head of a column of times, with their zone.
-func (p *program) head(head string) string {
-	return head + " " + p.now().In(p.zone).Format("MST")
 }
 
 // tell prints a text as a line of stderr.

@@ -1,6 +1,7 @@
 package idemcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -70,37 +71,22 @@ func (p *program) showOne(ctx context.Context, o *operator.Operator, s idem.Stor
 // base64.
 type shown struct {
 	event
-	Why          operator.Why `json:"why"`
-	Says         string       `json:"says"`
-	Claim        *claim       `json:"claim,omitempty"`
-	First        *waitsFor    `json:"first,omitempty"` // that it waits for
-	Behind       int64        `json:"behind"`
-	Workers      int          `json:"workers"`
-	Failures     []failure    `json:"failures,omitempty"`
-	Acknowledged *noted       `json:"acknowledged,omitempty"`
-	Payload      *string      `json:"payload,omitempty"`
-	PayloadBytes []byte       `json:"payload_base64,omitempty"`
-}
-
-// claim is an operator.Claim as JSON.
-type claim struct {
-	Since  time.Time `json:"since"`
-	Host   string    `json:"host"`
-	PID    int       `json:"pid"`
-	SeenAt time.Time `json:"seen_at,omitzero"`
-	Alive  bool      `json:"alive"`
+	Why          operator.Why       `json:"why"`
+	Says         string             `json:"says"`
+	Claim        operator.Claim     `json:"claim,omitzero"`
+	First        *waitsFor          `json:"first,omitempty"` // that it waits for
+	Behind       int64              `json:"behind"`
+	Workers      int                `json:"workers"`
+	Failures     []operator.Failure `json:"failures,omitempty"`
+	Acknowledged *noted             `json:"acknowledged,omitempty"`
+	Payload      *string            `json:"payload,omitempty"`
+	PayloadBytes []byte             `json:"payload_base64,omitempty"`
 }
 
 // waitsFor is an event that another one waits for, as JSON.
 type waitsFor struct {
 	event
 	Why operator.Why `json:"why"`
-}
-
-// failure is an operator.Failure as JSON.
-type failure struct {
-	At    time.Time `json:"at"`
-	Error string    `json:"error"`
 }
 
 // noted is an operator.Lookup's Acknowledged as JSON.
@@ -110,19 +96,13 @@ type noted struct {
 }
 
 func newShown(l operator.Lookup) shown {
-	says := l.Says("en", func(t time.Time) string { return t.UTC().Format(time.RFC3339) })
-	s := shown{event: newEvent(l.StoredEvent), Why: l.Why(), Says: says, Behind: l.Behind, Workers: l.Workers}
+	says := l.Says("en", func(t time.Time) string { return t.Format(time.RFC3339) })
+	s := shown{event: newEvent(l.StoredEvent), Why: l.Why(), Says: says, Claim: l.Claim, Behind: l.Behind, Workers: l.Workers, Failures: l.Failures}
 	if a := l.Acknowledged; a.Actor != "" {
 		s.Acknowledged = &noted{a.Actor, a.Reason}
 	}
-	if c := l.Claim; !c.Since.IsZero() {
-		s.Claim = &claim{c.Since.UTC(), c.Host, c.PID, c.SeenAt.UTC(), c.Alive}
-	}
 	if l.First != nil {
 		s.First = &waitsFor{newEvent(l.First.StoredEvent), l.First.Why()}
-	}
-	for _, f := range l.Failures {
-		s.Failures = append(s.Failures, failure{f.At.UTC(), f.Error})
 	}
 	return s
 }
@@ -213,8 +193,15 @@ func (p *program) printBody(s idem.StoredEvent) (err error) {
 	default:
 		err = p.field("body", command.Text("%s bytes, hidden: -payload shows it, and records that you looked", size))
 	}
-	if err == nil && (s.State == idem.StateParked || s.State == idem.StateUnhandled) {
-		_, err = fmt.Fprintln(p.Stdout, "\n"+command.Text("Once the cause is fixed:\n  idem requeue %[1]s  # the workers of an inbox process it\n  idem replay %[1]s  # a program with the handlers processes it here", quote(terminal.Clean(s.ID))))
+	id, fixed := quote(terminal.Clean(s.ID)), ""
+	switch {
+	case s.State == idem.StateParked || s.State == idem.StateUnhandled:
+		fixed = "  idem requeue " + id + "  # the workers of an inbox process it\n  idem replay " + id + "  # a program with the handlers processes it here"
+	case s.State == idem.StatePending && s.Attempts > 0:
+		fixed = "  idem requeue -state pending " + id + "  # the workers try it now, and not when it is due"
+	}
+	if err == nil && fixed != "" {
+		_, err = fmt.Fprintln(p.Stdout, "\nOnce the cause is fixed:\n"+fixed)
 	}
 	return err
 }
@@ -224,8 +211,8 @@ const manyEvents = 1_000_000
 
 // showEntities prints the events of entities, and why those are not done that are not.
 func (p *program) showEntities(ctx context.Context) error {
-	t := &terminal.Table{Heads: []string{p.head("RECEIVED"), "SOURCE", "ACCOUNT", "ENTITY", "STATE", "TYPE", "ID", p.head("DONE"), "FAILED", "ERROR"}}
-	var open []stuck
+	t := p.table("RECEIVED @", "SOURCE", "ACCOUNT", "ENTITY", "STATE", "TYPE", "ID", "DONE @", "FAILED", "ERROR")
+	var why []string
 	shown := 0
 	for _, o := range p.operators {
 		if n, err := o.ScanOfKey(ctx); err != nil {
@@ -241,81 +228,53 @@ func (p *program) showEntities(ctx context.Context) error {
 			if len(all) == p.limit {
 				p.tell("these are the latest %s of %s: -limit 0 prints all", p.events(int64(p.limit)), terminal.Clean(key))
 			}
-			if err := p.addOfEntity(t, o, all); err != nil {
-				return err
+			entity := ""
+			if len(p.filter.Keys) > 1 {
+				entity = key
 			}
 			shown += len(all)
-			open = append(open, firstOpen(o, all)...)
+			for _, s := range all {
+				if err := p.row(t, newEvent(s), p.at(s.ReceivedAt), p.sourceOf(o), s.Scope, entity, stateOf(s), s.Type, s.ID, p.at(s.DoneAt), positive(s.Attempts), s.LastError); err != nil {
+					return err
+				}
+			}
+			says, err := p.whyStuck(ctx, o, all)
+			if err != nil {
+				return err
+			}
+			why = append(why, says...)
 		}
 	}
-	switch {
-	case shown == 0:
+	if shown == 0 {
 		return fmt.Errorf("%w: none ever came, or they were forgotten after the retention, or they are of another -source or -account", errNothing)
-	case p.json:
-		return nil
 	}
-	if err := p.printTable(t); err != nil {
-		return err
+	err := p.printTable(t)
+	for _, says := range why {
+		if err == nil && !p.json {
+			_, err = fmt.Fprintln(p.Stdout, "\n"+terminal.Wrap(says, p.width, 0))
+		}
 	}
-	return p.printStuck(ctx, open)
+	return err
 }
 
 // most returns -limit, or a number that is larger than any limit.
-func (p *program) most() int {
-	if p.limit == 0 {
-		return 1 << 30
-	}
-	return p.limit
-}
+func (p *program) most() int { return cmp.Or(p.limit, 1<<30) }
 
-func (p *program) addOfEntity(t *terminal.Table, o *operator.Operator, all []idem.StoredEvent) error {
-	for _, s := range all {
-		if p.json {
-			if err := p.printLine(newEvent(s)); err != nil {
-				return err
-			}
-		}
-		entity := ""
-		if len(p.filter.Keys) > 1 {
-			entity = terminal.Clean(s.Key)
-		}
-		t.Add(p.at(s.ReceivedAt), p.sourceOf(o), terminal.Clean(s.Scope), entity, stateOf(s), terminal.Clean(s.Type), terminal.Clean(s.ID), p.at(s.DoneAt), positive(s.Attempts), terminal.Clean(s.LastError))
-	}
-	return nil
-}
-
-// stuck is an event that is not done.
-type stuck struct {
-	idem.StoredEvent
-	of *operator.Operator
-}
-
-// firstOpen returns the first event of each account that is not done: others may wait for it.
-func firstOpen(o *operator.Operator, all []idem.StoredEvent) (open []stuck) {
+// whyStuck says why the first event of each account that is not done is not: others may wait for it.
+func (p *program) whyStuck(ctx context.Context, o *operator.Operator, all []idem.StoredEvent) (why []string, err error) {
 	seen := map[string]bool{}
 	for _, s := range all {
-		if isOpen(s) && !seen[s.Scope] {
-			seen[s.Scope] = true
-			open = append(open, stuck{s, o})
-		}
-	}
-	return open
-}
-
-// printStuck says why events are not done.
-func (p *program) printStuck(ctx context.Context, all []stuck) error {
-	for _, s := range all {
-		l, ok, err := s.of.Lookup(ctx, s.Scope, s.ID)
-		if err != nil {
-			return err
-		}
-		if !ok {
+		if !isOpen(s) || seen[s.Scope] {
 			continue
 		}
-		why := terminal.Clean(s.ID) + ": " + terminal.Clean(l.Says("en", p.moment))
-		if _, err := fmt.Fprintln(p.Stdout, "\n"+terminal.Wrap(why, p.width, 0)); err != nil {
-			return err
+		seen[s.Scope] = true
+		l, ok, err := o.Lookup(ctx, s.Scope, s.ID)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			why = append(why, terminal.Clean(s.ID+": "+l.Says("en", p.moment)))
 		}
 	}
-	return nil
+	return why, nil
 }

@@ -32,18 +32,18 @@ type Lookup struct {
 
 // Failure is an attempt that failed.
 type Failure struct {
-	At    time.Time
-	Error string // its first 300 characters
+	At    time.Time `json:"at"`
+	Error string    `json:"error"` // its first 300 characters
 }
 
 // Claim is the reservation of an event by a process with workers. An event that a delivery or a replay
 // processes has none.
 type Claim struct {
-	Since  time.Time
-	Host   string // of the process; "" when its sign of life is deleted
-	PID    int
-	SeenAt time.Time // its last sign of life
-	Alive  bool      // SeenAt is recent; otherwise other workers take the event within 12 seconds
+	Since  time.Time `json:"since"`
+	Host   string    `json:"host"` // of the process; "" when its sign of life is deleted
+	PID    int       `json:"pid"`
+	SeenAt time.Time `json:"seen_at,omitzero"` // its last sign of life
+	Alive  bool      `json:"alive"`            // SeenAt is recent; otherwise other workers take the event within 12 seconds
 }
 
 // Lookup returns an event by its account and id, in any state, with the event that it waits

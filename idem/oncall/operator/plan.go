@@ -65,7 +65,7 @@ func (o *Operator) PlanDryReplay(ctx context.Context, f idem.Filter) (*Plan, err
 // PlanRequeue plans [Operator.Requeue].
 func (o *Operator) PlanRequeue(ctx context.Context, f idem.Filter) (*Plan, error) {
 	return o.planChange(ctx, Plan{Action: "requeue", Did: "requeued for the workers", Atomic: true}, o.Requeue, otherState, f,
-		"The workers of the inbox would process them again, each in its place in the order of its entity.")
+		"The workers of the inbox would process them again, each in its place in the order of its entity. One for which they have no handler is unhandled again.")
 }
 
 // PlanDiscard plans [Operator.Discard].

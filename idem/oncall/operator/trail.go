@@ -15,19 +15,19 @@ import (
 
 // Action is an entry of the audit trail: see [Operator].
 type Action struct {
-	ID      int64
-	At      time.Time
-	Actor   string // the person
-	Action  string // "replay", "dry replay", "requeue", "discard", "acknowledge", "unacknowledge", "erase", "rescope", "import", "stop"; others by [Operator.Record]
-	Source  string
-	Filter  string    // which events were chosen, as people read it; its first 2,000 bytes
-	Reason  string    // the same
-	Events  int64     // how many were chosen; of a requeue, discard or erase that has ended, how many it changed
-	Result  string    // of a replay that has not ended, how far it is
-	EndedAt time.Time // zero while it runs, and if its process died
+	ID      int64     `json:"id"`
+	At      time.Time `json:"at"`
+	Actor   string    `json:"actor"`  // the person
+	Action  string    `json:"action"` // "replay", "dry replay", "requeue", "discard", "acknowledge", "unacknowledge", "erase", "rescope", "import", "stop"; others by [Operator.Record]
+	Source  string    `json:"source"`
+	Filter  string    `json:"filter"`            // which events were chosen, as people read it; its first 2,000 bytes
+	Reason  string    `json:"reason"`            // the same
+	Events  int64     `json:"events"`            // how many were chosen; of a requeue, discard or erase that has ended, how many it changed
+	Result  string    `json:"result"`            // of a replay that has not ended, how far it is
+	EndedAt time.Time `json:"ended_at,omitzero"` // zero while it runs, and if its process died
 
-	Alive     bool   // it has not ended, and its process has given a sign of life within 12 seconds
-	StoppedBy string // the person that asked it to end: see [Operator.Stop]; "" for none
+	Alive     bool   `json:"alive,omitempty"`      // it has not ended, and its process has given a sign of life within 12 seconds
+	StoppedBy string `json:"stopped_by,omitempty"` // the person that asked it to end: see [Operator.Stop]; "" for none
 }
 
 // Actions returns up to n actions on the source's events from the audit trail, the
