@@ -14,7 +14,7 @@ import (
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile("doc.go")
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
