@@ -31,49 +31,21 @@ func deliverNamed(h http.Handler, body []byte, id string) (status int, answer st
 	return w.Code, w.Body.String()
 }
 
-func TestTheSignedBodyCountsAndTheDifferenceIsLoggedOnce(t *testing.T) {
+func TestADifferenceFromTheSignedBodyIsLoggedOnce(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		why    string
-		fault  zeltapaytest.Fault
-		header string
-	}{
-		{"another id", zeltapaytest.OtherEventID, "Zeltapay-Event-Id"},
-		{"another type", zeltapaytest.OtherEventType, "Zeltapay-Event-Type"},
-		{"another time", zeltapaytest.OtherTimestamp, "Zeltapay-Timestamp"},
-	} {
+	for _, name := range []string{"Zeltapay-Event-Id", "Zeltapay-Event-Type", "Zeltapay-Timestamp"} {
 		var logged strings.Builder
 		events := zeltapay.NewDispatcher("secret")
 		events.Logger = slog.New(slog.NewTextHandler(&logged, nil))
-		var opened []string
-		fake := zeltapaytest.New()
-		t.Cleanup(fake.Close)
-		events.Now = fake.Now
-		fake.AddWebhook(zeltapaytest.Webhook{Secret: "secret", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			e, err := events.Open(r)
-			if err != nil {
-				t.Errorf("%s: %v", tt.why, err)
-				w.WriteHeader(http.StatusUnauthorized)
+		for range 2 {
+			r := zeltapaytest.Request("/", "secret", zeltapaytest.Event("payment.success"))
+			r.Header.Set(name, "another")
+			if e, err := events.Open(r); err != nil || e.ID == "another" || e.Type != "payment.success" {
+				t.Errorf("another %s: it is %s of %s, %v", name, e.ID, e.Type, err)
 			}
-			opened = append(opened, e.ID+" "+e.Type)
-		})})
-		fake.Inject(tt.fault, tt.fault, 0)
-		for i := range 3 {
-			fake.Emit(zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", fmt.Sprint("evt_", i))))
 		}
-		fake.Settle()
-		if diff := cmp.Diff([]string{"evt_0 payment.success", "evt_1 payment.success", "evt_2 payment.success"}, opened); diff != "" {
-			t.Errorf("%s: (-want +got):\n%s", tt.why, diff)
-		}
-		if strings.Count(logged.String(), "\n") != 1 || !strings.Contains(logged.String(), "header="+tt.header+" type=payment.success") {
-			t.Errorf("%s: logged %q", tt.why, logged.String())
-		}
-		var found []string
-		for _, f := range events.Drift() {
-			found = append(found, fmt.Sprintf("%s %s %s %d", f.EventType, f.Kind, f.Path, f.Count))
-		}
-		if diff := cmp.Diff([]string{"payment.success header_differs " + tt.header + " 2"}, found); diff != "" {
-			t.Errorf("%s: (-want +got):\n%s", tt.why, diff)
+		if strings.Count(logged.String(), "\n") != 1 || !strings.Contains(logged.String(), "header="+name+" type=payment.success") {
+			t.Errorf("another %s: logged %q", name, &logged)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health/canary"
 	"github.com/paghooks/paghooks/idem/provider"
 )
@@ -50,51 +49,6 @@ func (f Format) Sign(h http.Header, body []byte, secret string, at time.Time) {
 		scheme.Texts = string(f)
 	}
 	_ = definition.Sign(scheme, h, body, secret, at) // an HMAC is made of any secret
-}
-
-// AnySignature is a scheme that verifies the documented header, as [SchemeHMAC] does, and the bare digits of the
-// Spanish quick start, as [SchemeHMAC2] does: no delivery is refused if Zelta Pay changes from one to the other.
-//
-//	events.Scheme = zeltapay.AnySignature{}
-type AnySignature struct {
-	Format    Format        // pins the text that is signed; default: either
-	Tolerance time.Duration // default: 300 seconds
-}
-
-// Check implements [provider.Scheme].
-func (s AnySignature) Check(h http.Header, now time.Time) (idem.Reason, string) {
-	return s.of(h).Check(h, now)
-}
-
-// Verifies implements [provider.Scheme].
-func (s AnySignature) Verifies(h http.Header, body []byte, secret string) bool {
-	return s.of(h).Verifies(h, body, secret)
-}
-
-// Sign implements [provider.Scheme]. It makes the documented header.
-func (s AnySignature) Sign(h http.Header, body []byte, secret string, now time.Time) error {
-	return s.with(SchemeHMAC).Sign(h, body, secret, now)
-}
-
-// SignedAt implements [provider.Timer].
-func (s AnySignature) SignedAt(h http.Header) (at time.Time, tolerance time.Duration, ok bool) {
-	return s.of(h).SignedAt(h)
-}
-
-// of returns the scheme of a delivery: bare digits have no equals sign.
-func (s AnySignature) of(h http.Header) provider.HMAC {
-	if strings.Contains(h.Get(SchemeHMAC.Header), "=") {
-		return s.with(SchemeHMAC)
-	}
-	return s.with(SchemeHMAC2)
-}
-
-func (s AnySignature) with(scheme provider.HMAC) provider.HMAC {
-	if s.Format != "" {
-		scheme.Texts = string(s.Format)
-	}
-	scheme.Tolerance = s.Tolerance
-	return scheme
 }
 
 // NewCanary returns a canary for a webhook: address is its URL at Zelta Pay,

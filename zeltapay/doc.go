@@ -135,7 +135,7 @@
 //   - The signed string is t=<timestamp>.<body> on one page and
 //     <timestamp>.<body> on another: either verifies, and a [Format] pins one.
 //   - The signature header is t=…, v1=…, but a quick start compares it as bare
-//     hexadecimal digits: that is refused, unless Scheme of the Dispatcher is [AnySignature].
+//     hexadecimal digits: that is refused, unless Scheme of the Dispatcher is [SchemeHMAC2].
 //   - Zeltapay-Timestamp may stand beside t, and which of them counts is not
 //     said: the signed t does.
 //   - The guide on duplicates names events by the Zeltapay-Event-Id header,

@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
@@ -98,37 +96,6 @@ func TestNoFieldOfAFixtureIsLost(t *testing.T) {
 			t.Errorf("-sent +written back:\n%s", diff)
 		}
 	})
-}
-
-func TestAccessorsReadBothLayoutsOfAFixture(t *testing.T) {
-	t.Parallel()
-	flat := parsed(t, zeltapaytest.Flat.Event("payment.success")).(*zeltapay.PaymentEvent)
-	nested := parsed(t, zeltapaytest.Nested.Event("payment.success")).(*zeltapay.PaymentEvent)
-	for name, read := range map[string]func(*zeltapay.PaymentEvent) any{
-		"the link":      func(e *zeltapay.PaymentEvent) any { return e.LinkID() },
-		"the amount":    func(e *zeltapay.PaymentEvent) any { n, ok := e.Amount(); return []any{n, ok} },
-		"the time":      func(e *zeltapay.PaymentEvent) any { return e.PaidAt() },
-		"the method":    func(e *zeltapay.PaymentEvent) any { return e.PaymentMethod() },
-		"the e-mail":    func(e *zeltapay.PaymentEvent) any { return e.CustomerEmail() },
-		"the reference": func(e *zeltapay.PaymentEvent) any { s, ok := e.LinkMetadata().String("orderId"); return []any{s, ok} },
-	} {
-		if diff := cmp.Diff(read(flat), read(nested)); diff != "" {
-			t.Errorf("%s (-flat +nested):\n%s", name, diff)
-		}
-	}
-	if flat.LinkID() == "" || flat.PaidAt() == "" || flat.CustomerEmail() == "" {
-		t.Error("the link, the time or the e-mail is empty")
-	}
-}
-
-func TestANestedEventWithoutAnIDIsNamedByItsTransaction(t *testing.T) {
-	t.Parallel()
-	body := zeltapaytest.Nested.Event("payment.success", zeltapaytest.Delete("eventId"))
-	d := zeltapay.NewDispatcher("a secret")
-	e, err := d.Open(zeltapaytest.Request("/", "a secret", body))
-	if err != nil || e.Source != "zeltapay" || !strings.HasPrefix(e.ID, "payment.success:txn_") {
-		t.Errorf("it is %+v, %v", idem.Event{Source: e.Source, ID: e.ID}, err)
-	}
 }
 
 func TestTypesOfFixturesAreKnown(t *testing.T) {

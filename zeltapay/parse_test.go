@@ -151,21 +151,6 @@ func drop(tree map[string]any, object, field string) {
 	delete(tree, field)
 }
 
-func TestNullAndAbsentAreToldApart(t *testing.T) {
-	t.Parallel()
-	email := func(file string) (null, absent bool) {
-		e := parsed(t, read(t, "testdata/"+file)).(*zeltapay.PaymentEvent)
-		customer, _ := e.Customer.Get()
-		return customer.Email.IsNull(), customer.Email.IsZero()
-	}
-	if null, absent := email("payment_success_nested_null_email.json"); !null || absent {
-		t.Errorf("null is read as null %t, absent %t", null, absent)
-	}
-	if null, absent := email("payment_success_nested_no_email.json"); null || !absent {
-		t.Errorf("absent is read as null %t, absent %t", null, absent)
-	}
-}
-
 func TestUnknownEventKeepsItsBytes(t *testing.T) {
 	t.Parallel()
 	body := read(t, "testdata/unknown_type.json")

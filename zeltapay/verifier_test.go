@@ -10,24 +10,24 @@ import (
 
 // verifier is a receiver that does not use package idem: a dispatcher with its settings.
 type verifier struct {
-	Secrets                           []string
-	SignedFormat                      zeltapay.Format
-	Tolerance                         time.Duration
-	AllowBareSignature, StrictHeaders bool
-	Now                               func() time.Time
+	Secrets             []string
+	SignedFormat        zeltapay.Format
+	Tolerance           time.Duration
+	Bare, StrictHeaders bool
+	Now                 func() time.Time
 }
 
 func (v verifier) Verify(h http.Header, body []byte) error {
 	d := zeltapay.NewDispatcher(v.Secrets...)
 	scheme := zeltapay.SchemeHMAC
+	if v.Bare {
+		scheme = zeltapay.SchemeHMAC2
+	}
 	if v.SignedFormat != "" {
 		scheme.Texts = string(v.SignedFormat)
 	}
 	scheme.Tolerance = v.Tolerance
 	d.Scheme = scheme
-	if v.AllowBareSignature {
-		d.Scheme = zeltapay.AnySignature{Format: v.SignedFormat, Tolerance: v.Tolerance}
-	}
 	d.StrictHeaders, d.Now = v.StrictHeaders, v.Now
 	return d.Verify(h, body)
 }

@@ -215,46 +215,6 @@ func TestToleranceHoldsBothWays(t *testing.T) {
 	}
 }
 
-func TestMillisecondsAreRefusedAsFuture(t *testing.T) {
-	t.Parallel()
-	h := make(http.Header)
-	zeltapay.Sign(h, []byte(`{}`), "secret", time.Unix(time.Now().UnixMilli(), 0))
-	if got := reason(t, zeltapay.Verify(h, []byte(`{}`), "secret")); got != provider.ReasonFuture {
-		t.Errorf("got %q", got)
-	}
-}
-
-// What Zelta Pay does not promise may not cost a payment: only StrictHeaders
-// refuses it.
-func TestUnsignedHeadersThatContradictTheSignedOnesAreRefusedIfStrict(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		why, name, value string
-		want             idem.Reason
-	}{
-		{"another time", "Zeltapay-Timestamp", "1640995201", provider.ReasonTimestampMismatch},
-		{"the same time in another spelling", "Zeltapay-Timestamp", "01640995200", provider.ReasonTimestampMismatch},
-		{"an empty time says nothing", "Zeltapay-Timestamp", "", ""},
-		{"another id: a delivery repeated under a new name", "Zeltapay-Event-Id", "evt_2", provider.ReasonEventIDMismatch},
-		{"another type", "Zeltapay-Event-Type", "payment.success", provider.ReasonEventTypeMismatch},
-		{"no id", "Zeltapay-Event-Id", "", ""},
-		{"no type", "Zeltapay-Event-Type", "", ""},
-		{"any attempt", "Zeltapay-Delivery-Attempt", "7", ""},
-	} {
-		h := make(http.Header)
-		zeltapay.Sign(h, []byte(vectorPing), "secret", vectorTime)
-		h.Set(c.name, c.value)
-		receiver := verifier{Secrets: []string{"secret"}, Now: at(vectorTime)}
-		if err := receiver.Verify(h, []byte(vectorPing)); err != nil {
-			t.Errorf("%s: %v", c.why, err)
-		}
-		receiver.StrictHeaders = true
-		if got := reason(t, receiver.Verify(h, []byte(vectorPing))); got != c.want {
-			t.Errorf("%s, strict: got %q, want %q", c.why, got, c.want)
-		}
-	}
-}
-
 func TestHeadersThatTheBodyDoesNotHaveAreNotRefused(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `[]`, `not JSON`, `{"eventId":5,"type":null}`, ``} {
@@ -288,15 +248,6 @@ func TestRepeatedHeadersAreRefusedWhereTheyCount(t *testing.T) {
 			}
 		}
 	}
-	h := make(http.Header)
-	zeltapay.Sign(h, []byte(vectorPing), "secret", time.Now())
-	_, digits, _ := strings.Cut(h.Get("Zeltapay-Signature"), "v1=")
-	h.Set("Zeltapay-Signature", digits)
-	h.Add("Zeltapay-Timestamp", h.Get("Zeltapay-Timestamp"))
-	bare := verifier{Secrets: []string{"secret"}, AllowBareSignature: true}
-	if got := reason(t, bare.Verify(h, []byte(vectorPing))); got != provider.ReasonDuplicateHeader {
-		t.Errorf("the time of a bare signature twice: got %q", got)
-	}
 }
 
 func TestBareSignatureNeedsOptInAndATimestamp(t *testing.T) {
@@ -314,10 +265,9 @@ func TestBareSignatureNeedsOptInAndATimestamp(t *testing.T) {
 		{"with another time", plain, "1640995201", true, provider.ReasonWrongSignature},
 		{"with a time in words", plain, "now", true, provider.ReasonMalformedTimestamp},
 		{"old, and signed at another time: the time is judged once the code is right", plain, "1640994000", true, provider.ReasonWrongSignature},
-		{"the documented header is still good", "t=1640995200,v1=" + plain, "", true, ""},
 		{"neither of the two", plain[:63], "1640995200", true, provider.ReasonMalformedSignature},
 	} {
-		receiver := verifier{Secrets: []string{vectorSecret}, AllowBareSignature: c.allow, Now: at(vectorTime)}
+		receiver := verifier{Secrets: []string{vectorSecret}, Bare: c.allow, Now: at(vectorTime)}
 		if got := reason(t, receiver.Verify(header(c.signature, c.timestamp), []byte(`{}`))); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.why, got, c.want)
 		}

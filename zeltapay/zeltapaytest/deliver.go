@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/internal/fixture"
@@ -16,8 +15,7 @@ import (
 func (f *Fake) Settle() { f.Advance(0) }
 
 // Advance moves the clock on, and does all that falls due on the way in the order of its time: at one moment in the
-// order in which the events were emitted. It returns when the last delivery is answered. After 24 hours no event
-// waits for a retry any more.
+// order in which the events were emitted. It returns when the last delivery is answered.
 //
 // It panics for a negative time, and while another Advance or Settle is at work, as when a receiver calls it.
 func (f *Fake) Advance(d time.Duration) { f.core.Advance(d, f.next) }
@@ -28,24 +26,13 @@ type pending struct {
 	id       string
 	kind     zeltapay.EventType
 	body     []byte
-	phase    phase
-	due      time.Time
+	due      time.Time // its next attempt or, in the dead-letter queue, its deletion
 	attempts int
-	first    time.Time // of the attempts
-	signed   time.Time // the time in the signature of the first of them
 	replayed bool
+	dead     bool // it is in the dead-letter queue
 	reason   Reason
 	parked   time.Time // when it came to the dead-letter queue first
 }
-
-// phase is the reason for which an event waits until it is due.
-type phase int
-
-const (
-	waiting phase = iota // for its next attempt
-	aging                // for the end of its Lifetime
-	dead                 // in the dead-letter queue, for its deletion
-)
 
 // next is the first event that is due.
 func (f *Fake) next() (at time.Time, what func() (deliver func())) {
@@ -62,31 +49,18 @@ func (f *Fake) next() (at time.Time, what func() (deliver func())) {
 }
 
 func (f *Fake) step(p *pending) (deliver func()) {
-	switch p.phase {
-	case aging:
-		f.park(p, ReasonTooOld)
-	case dead:
+	if p.dead {
 		f.remove(p)
 		f.record(p, Entry{Kind: Deleted})
-	default:
-		return f.attempt(p)
+		return nil
 	}
-	return nil
-}
-
-// attempt delivers an event, or the one that overtakes it.
-func (f *Fake) attempt(p *pending) (deliver func()) {
 	fault := f.faults.Next()
 	if fault.has(Swap) {
 		p = f.overtaking(p)
 	}
-	if p.attempts == 0 {
-		p.first = f.core.Time()
-	}
 	p.attempts++
 	return func() {
-		at := f.signingTime(p)
-		request := func(ctx context.Context) (*http.Request, error) { return f.request(ctx, p, fault, at) }
+		request := func(ctx context.Context) (*http.Request, error) { return f.request(ctx, p, fault) }
 		replies := f.core.Deliver(f.core.Receiver(p.webhook.Handler), fixture.Fault(fault), request)
 		f.core.Change(func() { f.conclude(p, fault, replies) })
 	}
@@ -95,62 +69,34 @@ func (f *Fake) attempt(p *pending) (deliver func()) {
 // overtaking returns another event that is due now; p if there is none.
 func (f *Fake) overtaking(p *pending) *pending {
 	for _, other := range f.pending {
-		if other != p && other.phase == waiting && !other.due.After(f.core.Time()) {
+		if other != p && !other.dead && !other.due.After(f.core.Time()) {
 			return other
 		}
 	}
 	return p
 }
 
-func (f *Fake) signingTime(p *pending) time.Time {
-	if p.signed.IsZero() || !f.SignOnce {
-		now := f.Now
-		if f.SigningTime != nil {
-			now = f.SigningTime
-		}
-		p.signed = now()
-	}
-	return p.signed
-}
-
-func (f *Fake) request(ctx context.Context, p *pending, fault Fault, signed time.Time) (*http.Request, error) {
-	attempt := strconv.Itoa(f.FirstAttempt + p.attempts - 1)
-	r, err := fixture.NewRequest(ctx, p.webhook.URL, p.body, "Content-Type", "application/json", headerAttempt, attempt)
+// request is signed anew, with its own time, which is assumed: Zelta Pay does not say it, and a single signature would
+// have late retries refused.
+func (f *Fake) request(ctx context.Context, p *pending, fault Fault) (*http.Request, error) {
+	r, err := fixture.NewRequest(ctx, p.webhook.URL, p.body, "Content-Type", "application/json", headerAttempt, strconv.Itoa(p.attempts))
 	if err != nil {
 		return nil, err
 	}
-	f.sign(r.Header, p, fault, signed)
-	r.Header.Set(headerEventID, p.id)
-	contradict(r.Header, fault)
-	return r, nil
-}
-
-// contradict makes unsigned headers differ from the signed body.
-func contradict(h http.Header, fault Fault) {
-	if fault.has(OtherEventID) {
-		h.Set(headerEventID, newID())
-	}
-	if fault.has(OtherEventType) {
-		h.Set(headerEventType, "payment.other")
-	}
-	if fault.has(OtherTimestamp) {
-		h.Set(headerTimestamp, h.Get(headerTimestamp)+"000") // as milliseconds
-	}
-}
-
-func (f *Fake) sign(h http.Header, p *pending, fault Fault, at time.Time) {
-	secret := p.webhook.Secret
+	secret, now := p.webhook.Secret, f.Now
 	if fault.has(WrongSecret) {
 		secret = "not " + secret
 	}
+	if f.SigningTime != nil {
+		now = f.SigningTime
+	}
+	at := now()
 	if fault.has(Stale) {
 		at = at.Add(-time.Hour)
 	}
-	f.Format.Sign(h, p.body, secret, at)
-	if f.BareSignature {
-		_, digits, _ := strings.Cut(h.Get(headerSignature), "v1=")
-		h.Set(headerSignature, digits)
-	}
+	f.Format.Sign(r.Header, p.body, secret, at)
+	r.Header.Set(headerEventID, p.id)
+	return r, nil
 }
 
 // conclude lets the first answer decide, and takes down those to the copies.
@@ -164,45 +110,31 @@ func (f *Fake) conclude(p *pending, fault Fault, replies []fixture.Reply) {
 	}
 }
 
-// decide lets an answer decide. An event that is to go to the dead-letter queue has a reason.
+// decide lets an answer decide: any 2xx accepts the event, 408, 429 and any 5xx have it retried, every other 4xx parks it.
+// An event that is to go to the dead-letter queue has a reason.
+//
+// Zelta Pay does not say the meaning of a 3xx, nor of a connection that fails. Here both are retried. One page lists 200,
+// 201, 202 and 204 instead of any 2xx.
 func (f *Fake) decide(p *pending, fault Fault, r fixture.Reply) (parked Reason) {
-	verdict := Retry
-	if r.Error == "" {
-		verdict = f.Judge(r.Status)
-	}
-	if verdict == Accept {
+	if r.Error == "" && r.Status/100 == 2 {
 		f.remove(p)
 		f.record(p, entry(Delivered, fault, r))
 		return ""
 	}
 	e := entry(Failed, fault, r)
 	switch {
-	case verdict == Park:
+	case r.Error == "" && r.Status/100 == 4 && r.Status != http.StatusRequestTimeout && r.Status != http.StatusTooManyRequests:
 		parked = ReasonRejected
 	case p.replayed:
 		parked = ReasonReplay
 	case p.attempts > len(f.Delays):
 		parked = ReasonGivenUp
 	default:
-		e.Next = f.retry(p)
+		p.due = f.core.Time().Add(f.Delays[p.attempts-1])
+		e.Next = p.due
 	}
 	f.record(p, e)
 	return parked
-}
-
-// retry sets when an event is due again. It returns the zero time when that is only to be given up.
-func (f *Fake) retry(p *pending) (next time.Time) {
-	delay := f.Delays[p.attempts-1]
-	if f.Jitter != nil {
-		delay = time.Duration(float64(delay) * f.Jitter())
-	}
-	next, end := f.core.Time().Add(delay), p.first.Add(f.Lifetime)
-	if next.After(end) {
-		p.phase, p.due = aging, end
-		return time.Time{}
-	}
-	p.due = next
-	return next
 }
 
 func (f *Fake) remove(p *pending) {

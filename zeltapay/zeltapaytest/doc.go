@@ -75,14 +75,10 @@
 //
 // # Choose among contradictions
 //
-// Zelta Pay's pages show two strings to sign, two schedules of retries, two
-// lists of answers that accept an event. Each is a field of [Fake]:
+// Zelta Pay's pages show two strings to sign, and several schedules of retries:
 //
 //	fake.Format = zeltapay.FormatPlain
-//	fake.Delays = zeltapaytest.DayDelays()
-//	fake.Judge = zeltapaytest.JudgeListed
-//
-// Test with each that matters to you.
+//	fake.Delays = []time.Duration{time.Hour, 6 * time.Hour, 17 * time.Hour}
 //
 // # Deliver to a server that runs
 //

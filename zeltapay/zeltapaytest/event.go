@@ -52,8 +52,6 @@ func withID(changes []Change) []Change {
 func newID() string { return fmt.Sprintf("evt_%016x", fixture.Number()) }
 
 const (
-	headerSignature = "Zeltapay-Signature"
-	headerTimestamp = "Zeltapay-Timestamp"
 	headerEventID   = "Zeltapay-Event-Id"
 	headerEventType = "Zeltapay-Event-Type"
 	headerAttempt   = "Zeltapay-Delivery-Attempt"

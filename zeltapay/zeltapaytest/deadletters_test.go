@@ -7,76 +7,47 @@ import (
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
 
-const (
-	accept = zeltapaytest.Accept
-	retry  = zeltapaytest.Retry
-	park   = zeltapaytest.Park
-)
-
 func TestStatusesMeanWhatIsDocumented(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		why           string
-		status        int
-		judge, listed zeltapaytest.Verdict
-	}{
-		{"listed", 200, accept, accept},
-		{"listed", 201, accept, accept},
-		{"listed", 202, accept, accept},
-		{"listed", 204, accept, accept},
-		{"a 2xx that only the other pages take", 203, accept, retry},
-		{"a 2xx that only the other pages take", 299, accept, retry},
-		{"a time-out that the receiver names", 408, retry, retry},
-		{"too many requests", 429, retry, retry},
-		{"named", 500, retry, retry},
-		{"named", 502, retry, retry},
-		{"named", 503, retry, retry},
-		{"named", 504, retry, retry},
-		{"a 5xx that is not named", 501, retry, retry},
-		{"the last 5xx", 599, retry, retry},
-		{"no answer", 0, retry, retry},
-		{"not documented, assumed", 302, retry, retry},
-		{"a 4xx", 400, park, park},
-		{"a wrong secret", 401, park, park},
-		{"a 4xx beside 408", 407, park, park},
-		{"a 4xx beside 408", 409, park, park},
-		{"a 4xx", 422, park, park},
-		{"a 4xx beside 429", 428, park, park},
-		{"a 4xx beside 429", 430, park, park},
-		{"the last 4xx", 499, park, park},
+	for want, statuses := range map[zeltapaytest.Kind][]int{
+		zeltapaytest.Delivered:    {200, 201, 202, 203, 204, 299},
+		zeltapaytest.Failed:       {302, 408, 429, 500, 501, 502, 503, 504, 599}, // and are retried
+		zeltapaytest.DeadLettered: {400, 401, 407, 409, 422, 428, 430, 499},
 	} {
-		if got := zeltapaytest.Judge(c.status); got != c.judge {
-			t.Errorf("%s: Judge(%d) is %d, want %d", c.why, c.status, got, c.judge)
-		}
-		if got := zeltapaytest.JudgeListed(c.status); got != c.listed {
-			t.Errorf("%s: JudgeListed(%d) is %d, want %d", c.why, c.status, got, c.listed)
+		for _, status := range statuses {
+			fake := fakeFor(t, answering(status))
+			fake.Emit(named("evt_1"))
+			fake.Settle()
+			entries := fake.Timeline()
+			if got := entries[len(entries)-1].Kind; got != want {
+				t.Errorf("after %d it is %s, want %s", status, got, want)
+			}
 		}
 	}
 }
 
-func seconds(n ...float64) (out []time.Duration) {
+func seconds(n ...int) (out []time.Duration) {
 	for _, s := range n {
-		out = append(out, time.Duration(s*float64(time.Second)))
+		out = append(out, time.Duration(s)*time.Second)
 	}
 	return out
 }
 
-func TestRetriesComeWhenTheirTableSays(t *testing.T) {
+func TestRetriesComeAfterTheirDelays(t *testing.T) {
 	t.Parallel()
-	unit := day / 63
 	for _, c := range []struct {
 		why    string
-		delays []time.Duration
+		delays []time.Duration // nil for the default
 		want   []time.Duration
 	}{
-		{"the table", zeltapaytest.TableDelays(), seconds(0, 5, 15, 35, 75, 155, 315)},
-		{"six attempts in all", zeltapaytest.TableDelays()[:5], seconds(0, 5, 15, 35, 75, 155)},
-		{"the sample", zeltapaytest.SampleDelays(), seconds(0, 10, 30, 70, 150, 310, 630)},
-		{"the text", zeltapaytest.DayDelays(), []time.Duration{0, unit, 3 * unit, 7 * unit, 15 * unit, 31 * unit, 63 * unit}},
+		{"the table", nil, seconds(0, 5, 15, 35, 75, 155, 315)},
+		{"another", seconds(60, 3600), seconds(0, 60, 3660)},
 		{"no retry", []time.Duration{}, seconds(0)},
 	} {
 		fake := fakeFor(t, answering(503))
-		fake.Delays = c.delays
+		if c.delays != nil {
+			fake.Delays = c.delays
+		}
 		fake.Emit(named("evt_1"))
 		fake.Advance(day)
 		same(t, c.why, c.want, attempts(fake))
@@ -85,62 +56,6 @@ func TestRetriesComeWhenTheirTableSays(t *testing.T) {
 			t.Errorf("%s: the dead-letter queue has %+v", c.why, letters)
 		}
 	}
-}
-
-func TestJitterMultipliesEachDelay(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		why    string
-		jitter []float64
-		want   []time.Duration
-	}{
-		{"the least of the table", []float64{0.5}, seconds(0, 2.5, 7.5, 17.5, 37.5, 77.5, 157.5)},
-		{"the most of the table", []float64{1.5}, seconds(0, 7.5, 22.5, 52.5, 112.5, 232.5, 472.5)},
-		{"another each time", []float64{1, 2, 0.5, 1.5, 1, 0.5}, seconds(0, 5, 25, 35, 95, 175, 255)},
-	} {
-		fake := fakeFor(t, answering(503))
-		next := 0
-		fake.Jitter = func() float64 {
-			next++
-			return c.jitter[(next-1)%len(c.jitter)]
-		}
-		fake.Emit(named("evt_1"))
-		fake.Advance(day)
-		same(t, c.why, c.want, attempts(fake))
-	}
-}
-
-func TestNothingIsRetried24HoursAfterTheFirstAttempt(t *testing.T) {
-	t.Parallel()
-	fake := fakeFor(t, answering(503))
-	fake.Delays = zeltapaytest.DayDelays()
-	fake.Jitter = func() float64 { return 1.5 }
-	fake.Advance(time.Hour)
-	fake.Emit(named("evt_1"))
-	fake.Advance(day)
-	delay := day / 63 * 3 / 2
-	same(t, "the attempts", []time.Duration{0, delay, 3 * delay, 7 * delay, 15 * delay, 31 * delay},
-		sinceFirst(attempts(fake)))
-	letters := fake.DeadLetters()
-	if len(letters) != 1 || letters[0].Reason != zeltapaytest.ReasonTooOld || letters[0].Since.Sub(start) != 25*time.Hour {
-		t.Errorf("the dead-letter queue has %+v", letters)
-	}
-}
-
-func TestARetryMayComeAtTheLastMoment(t *testing.T) {
-	t.Parallel()
-	fake := fakeFor(t, answering(503, 200))
-	fake.Delays = []time.Duration{24 * time.Hour}
-	fake.Emit(named("evt_1"))
-	fake.Advance(day)
-	same(t, "the attempts", []time.Duration{0, 24 * time.Hour}, attempts(fake))
-}
-
-func sinceFirst(at []time.Duration) (out []time.Duration) {
-	for _, d := range at {
-		out = append(out, d-at[0])
-	}
-	return out
 }
 
 const day = 24 * time.Hour
