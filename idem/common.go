@@ -42,7 +42,6 @@ type Common struct {
 
 	pool    *pgxpool.Pool
 	spoiled sync.Once // the log says that handlers spoil connections
-	aside   asideCount
 }
 
 func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,9 +23,11 @@ func (c *Common) Discard(ctx context.Context, f Filter, reason string) (int64, e
 	return c.discard(ctx, f, reason, unrecorded)
 }
 
-// discard is Discard for a caller that records the discarded events: changed gets their row keys in the
-// transaction that discards them. If changed returns an error, the transaction is rolled back.
-func (c *Common) discard(ctx context.Context, f Filter, reason string, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
+// recorder gets the row keys of events in the transaction that changes them, to record them. If it returns an
+// error, the transaction is rolled back.
+type recorder = func(ctx context.Context, tx pgx.Tx, events []string) error
+
+func (c *Common) discard(ctx context.Context, f Filter, reason string, record recorder) (int64, error) {
 	if f.IsZero() {
 		return 0, errDiscardAll
 	}
@@ -39,7 +39,7 @@ func (c *Common) discard(ctx context.Context, f Filter, reason string, changed f
 			if err != nil {
 				return err
 			}
-			if err := changed(ctx, tx, discarded); err != nil {
+			if err := record(ctx, tx, discarded); err != nil {
 				return err
 			}
 			return store.PromoteHeld(ctx, tx, lanes)
@@ -69,9 +69,7 @@ func (i *Inbox) Requeue(ctx context.Context, f Filter) (int64, error) {
 	return i.requeue(ctx, f, unrecorded)
 }
 
-// requeue is Requeue for a caller that records the requeued events: changed gets their row keys in the
-// transaction that requeues them. If changed returns an error, the transaction is rolled back.
-func (i *Inbox) requeue(ctx context.Context, f Filter, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
+func (i *Inbox) requeue(ctx context.Context, f Filter, record recorder) (int64, error) {
 	var requeued []string
 	keys, err := i.find(ctx, f)
 	if err == nil {
@@ -79,7 +77,7 @@ func (i *Inbox) requeue(ctx context.Context, f Filter, changed func(ctx context.
 			if requeued, err = store.Requeue(ctx, tx, keys, f.states()); err != nil {
 				return err
 			}
-			return changed(ctx, tx, requeued)
+			return record(ctx, tx, requeued)
 		})
 	}
 	if err != nil {
@@ -87,64 +85,6 @@ func (i *Inbox) requeue(ctx context.Context, f Filter, changed func(ctx context.
 	}
 	i.wakeAll()
 	return int64(len(requeued)), nil
-}
-
-// maxSetAside is the number of bodies that may be set aside at a time.
-const maxSetAside = 1000
-
-// setAside stores a body that must reach no handler, for people to see: a message of a broker that no relay
-// has signed, for example. The body becomes the payload of a parked event of store.SetAsideType, with the cause
-// as its error: health is red until the event is readmitted, discarded or acknowledged, and [Common.Prune]
-// does not forget it by default. The same body is stored once. No source is asked about such an event.
-//
-// About 1,000 bodies may be set aside at a time. Beyond that setAside returns an error, and the broker keeps
-// the message.
-func (c *Common) setAside(ctx context.Context, body []byte, cause error) error {
-	if err := c.aside.admit(ctx, c); err != nil {
-		return err
-	}
-	e := Event{
-		ID:      BodyID([]byte(store.SetAsideType + "\n" + string(body))), // no event with an ID made of its body has this ID
-		Type:    store.SetAsideType,
-		Payload: body,
-	}
-	_, err := c.receive(ctx, delivery{event: e}, storeTime, func(ctx context.Context, e Event) result {
-		return c.storeUnprocessed(ctx, e, StateParked, cause)
-	})
-	return err
-}
-
-// errSetAside is the error of routing a body that was set aside.
-var errSetAside = errors.New("it was set aside, and reaches no handler: see idem readmit, or discard it")
-
-// asideCount holds the approximate number of bodies that are set aside.
-type asideCount struct {
-	mu     sync.Mutex
-	n      int64
-	looked time.Time // when the bodies were last counted
-}
-
-// lookAsideEvery is the interval at which the bodies are counted anew.
-const lookAsideEvery = 10 * time.Second
-
-// admit returns an error if no further body may be set aside.
-func (a *asideCount) admit(ctx context.Context, c *Common) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if time.Since(a.looked) > lookAsideEvery {
-		n, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (int64, error) {
-			return store.CountSetAside(ctx, db, c.source.Name(), maxSetAside)
-		})
-		if err != nil {
-			return fmt.Errorf("idem: counting what is set aside: %w", explain(err))
-		}
-		a.n, a.looked = n, time.Now()
-	}
-	if a.n >= maxSetAside {
-		return fmt.Errorf("idem: %d messages are set aside, and no further one is: see why with idem list -type %s, then readmit or discard them", a.n, store.SetAsideType)
-	}
-	a.n++
-	return nil
 }
 
 // Prune forgets the source's done, unhandled and discarded events that arrived longer ago than Retention.Events, by
@@ -193,15 +133,6 @@ func (c *Common) endIgnored(ctx context.Context) error {
 		return nil
 	}
 	return store.EndRetrying(ctx, c.pool, c.source.Name(), types)
-}
-
-// dryPrune counts the events that [Common.Prune] would forget now. Like Prune it reads all of idem_events.
-func (c *Common) dryPrune(ctx context.Context) (int64, error) {
-	p, err := c.planPrune(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return p.Events, nil
 }
 
 // planPrune counts the events, and finds the ones to forget.

@@ -280,7 +280,7 @@
 // # The other names
 //
 //   - Settings: [Common], [Endpoint] and [Retention], which both receivers have.
-//   - Handlers: [Event], [IsDryRun], [ExecAtCommit], [Dispatch]; [ErrTxOwned] and [ErrUnhandled].
+//   - Handlers: [Event], [IsDryRun], [ExecAtCommit], [Dispatch] and [ErrUnhandled].
 //   - Events that are stored: [StoredEvent], its [State], [Replayed] and [Overtaken], [Stats] and [Backlog].
 //   - What is observed: [Observation], its [Stage] and [Outcome]; [Tracer] and [Span]. Package gauge makes metrics
 //     of them, package health and its [check.Result] what a monitor reads.

@@ -290,6 +290,9 @@ func (ep *Endpoint) ignores(e Event) (yes bool) {
 	return yes
 }
 
+// errSetAside is the error of routing a body that was set aside.
+var errSetAside = errors.New("it was set aside, and reaches no handler: see idem readmit, or discard it")
+
 // route calls the source's Route. A panic in a decoder is a decode error.
 func (ep *Endpoint) route(e Event) (work Work, err error) {
 	if e.Type == store.SetAsideType {

@@ -48,17 +48,13 @@ type examination struct {
 	checks []check.Result
 }
 
-// add adds a check. If the check is not healthy, its text ends with the remedy.
-func (x *examination) add(name string, healthy bool, says, remedy string) {
+// add adds a check, and returns it. If the check is not healthy, its text ends with the remedy.
+func (x *examination) add(name string, healthy bool, says, remedy string) *check.Result {
 	if !healthy && remedy != "" {
 		says += ": " + remedy
 	}
 	x.checks = append(x.checks, check.Result{Source: x.source, Name: name, Healthy: healthy, Says: says})
-}
-
-// because sets the Cause of the last check.
-func (x *examination) because(err error) {
-	x.checks[len(x.checks)-1].Cause = err
+	return &x.checks[len(x.checks)-1]
 }
 
 // examineSilence checks that a genuine delivery has come in time.
@@ -66,8 +62,7 @@ func (ep *Endpoint) examineSilence(x *examination) {
 	now := time.Now()
 	silence, limit := ep.refused.Silence(now), time.Duration(0)
 	if err := pgtx.Protect(func() error { limit = x.limits.MaxSilence(now); return nil }); err != nil {
-		x.add("silence", false, "MaxSilence has panicked", "see the error in this application's log")
-		x.because(err)
+		x.add("silence", false, "MaxSilence has panicked", "see the error in this application's log").Cause = err
 		return
 	}
 	x.add("silence", limit <= 0 || silence <= limit,
@@ -98,6 +93,5 @@ func (x *examination) examineBroker(i *Inbox) {
 	}
 	age := time.Since(since)
 	x.add("broker", age <= x.limits.MaxPending, fmt.Sprintf("it has taken no message for %s: "+
-		"see the error in this application's log; the messages wait, and are published once it is available", age.Round(time.Second)), "")
-	x.because(err)
+		"see the error in this application's log; the messages wait, and are published once it is available", age.Round(time.Second)), "").Cause = err
 }

@@ -56,11 +56,6 @@ func IsDryRun(ctx context.Context) bool {
 	return ok && h.Dry
 }
 
-// ErrTxOwned is returned by Commit and Rollback of a handler's transaction, and by
-// statements that would end it: the processor commits when the handler returns
-// nil and rolls back when it returns an error.
-var ErrTxOwned = pgtx.ErrOwned
-
 // ExecAtCommit declares a statement that is executed in the handler's transaction once the handler has
 // returned nil, in one round trip with all other declared statements and with COMMIT. Declare the statements
 // that the handler needs no answer to; a handler that only declares costs two round trips instead of three.

@@ -2,13 +2,14 @@ package idem
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/inside"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // Package inside leads the other packages of this project here: to what they need of a receiver, and no program
@@ -70,35 +71,98 @@ func (in insideCommon) Common() *Common     { return in.c }
 func (in insideCommon) Pool() *pgxpool.Pool { return in.c.pool }
 func (in insideCommon) AlwaysScoped() bool  { return in.c.alwaysScoped() }
 
+// Choose returns f with its Events set to the events that f chooses now: see operator.Operator.Choose.
 func (in insideCommon) Choose(ctx context.Context, f Filter) (Filter, error) {
-	return in.c.choose(ctx, f)
+	keys, err := in.c.find(ctx, f)
+	if err != nil {
+		return Filter{}, fmt.Errorf("idem: choosing events: %w", explain(err))
+	}
+	f.Events = append([]string{}, keys...)
+	return f, nil
 }
 
+// Replay is [Common.Replay] with a report: after each event it calls ran, which may be nil, with the sum so far,
+// and with the event's error if the event failed.
 func (in insideCommon) Replay(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
-	return in.c.replayAll(ctx, f, ran)
+	return (&replaying{common: in.c, ran: ran}).all(ctx, f)
 }
 
+// DryReplay is [Common.DryReplay] with a report.
 func (in insideCommon) DryReplay(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
-	return in.c.dryReplayAll(ctx, f, ran)
+	return (&replaying{common: in.c, dry: true, ran: ran}).all(ctx, f)
 }
 
-func (in insideCommon) Discard(ctx context.Context, f Filter, reason string, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
-	return in.c.discard(ctx, f, reason, changed)
+// Discard is [Common.Discard] for a caller that records the events: see [Common.discard].
+func (in insideCommon) Discard(ctx context.Context, f Filter, reason string, record recorder) (int64, error) {
+	return in.c.discard(ctx, f, reason, record)
+}
+
+// DryPrune counts the events that [Common.Prune] would forget now. Like Prune it reads all of idem_events.
+func (in insideCommon) DryPrune(ctx context.Context) (int64, error) {
+	p, err := in.c.planPrune(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return p.Events, nil
 }
 
 // WarnOfScopes is what Serve calls at the start.
 func (in insideCommon) WarnOfScopes(ctx context.Context) { in.c.warnOfScopes(ctx) }
 
-func (in insideCommon) DryPrune(ctx context.Context) (int64, error) { return in.c.dryPrune(ctx) }
+// maxSetAside is the number of bodies that may be set aside at a time.
+const maxSetAside = 1000
 
+// SetAside stores a body that must reach no handler, for people to see: a message of a broker that no relay
+// has signed, for example. The body becomes the payload of a parked event of store.SetAsideType, with the cause
+// as its error: health is red until the event is readmitted, discarded or acknowledged, and [Common.Prune]
+// does not forget it by default. The same body is stored once. No source is asked about such an event.
+//
+// Beyond maxSetAside, and a few more at the same time, SetAside returns an error, and the broker keeps the
+// message.
 func (in insideCommon) SetAside(ctx context.Context, body []byte, cause error) error {
-	return in.c.setAside(ctx, body, cause)
+	c := in.c
+	n, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (int64, error) {
+		return store.CountSetAside(ctx, db, c.source.Name(), maxSetAside)
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("idem: counting what is set aside: %w", explain(err))
+	case n >= maxSetAside:
+		return fmt.Errorf("idem: %d messages are set aside, and no further one is: see why with idem list -type %s, then readmit or discard them", n, store.SetAsideType)
+	}
+	e := Event{
+		ID:      BodyID([]byte(store.SetAsideType + "\n" + string(body))), // no event with an ID made of its body has this ID
+		Type:    store.SetAsideType,
+		Payload: body,
+	}
+	_, err = c.receive(ctx, delivery{event: e}, storeTime, func(ctx context.Context, e Event) result {
+		return c.storeUnprocessed(ctx, e, StateParked, cause)
+	})
+	return err
 }
 
-func (in insideCommon) NoteCanary(ctx context.Context) error { return in.c.noteCanary(ctx) }
+// NoteCanary records that a canary's delivery has come through a broker. Package relay calls it when it
+// consumes.
+func (in insideCommon) NoteCanary(ctx context.Context) error {
+	err := exec(ctx, in.c.pool, func(ctx context.Context, db store.DB) error {
+		return store.NoteCanary(ctx, db, in.c.source.Name())
+	})
+	if err != nil {
+		return fmt.Errorf("idem: recording a canary: %w", explain(err))
+	}
+	return nil
+}
 
+// LastCanary returns the time of the last NoteCanary by any consumer of the source, by the database's clock,
+// or the zero time.
 func (in insideCommon) LastCanary(ctx context.Context) (time.Time, error) {
-	return in.c.lastCanary(ctx)
+	at, err := query(ctx, in.c.pool, func(ctx context.Context, db store.DB) (time.Time, error) {
+		return store.LastCanary(ctx, db, in.c.source.Name())
+	})
+	if err != nil {
+		return at, fmt.Errorf("idem: looking for a canary: %w", explain(err))
+	}
+	return at, nil
 }
 
 // insideProcessor is for package promises.
@@ -116,8 +180,9 @@ type insideInbox struct {
 	i *Inbox
 }
 
-func (in insideInbox) Requeue(ctx context.Context, f Filter, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
-	return in.i.requeue(ctx, f, changed)
+// Requeue is [Inbox.Requeue] for a caller that records the events: see [Inbox.requeue].
+func (in insideInbox) Requeue(ctx context.Context, f Filter, record recorder) (int64, error) {
+	return in.i.requeue(ctx, f, record)
 }
 
 // Waiting returns the number of deliveries that wait to be stored.

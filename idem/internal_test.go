@@ -191,7 +191,7 @@ func TestServeWaits15SecondsForPartsThatDoNotEnd(t *testing.T) {
 		until := make(chan struct{})
 		defer close(until)
 		for range 2 {
-			parts.start(stubborn{until}, make(chan error, 1))
+			parts.start(stubborn{until}, func() {})
 		}
 		start := time.Now()
 		err := parts.end()

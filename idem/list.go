@@ -96,7 +96,6 @@ type StoredEvent struct {
 	DueAt      time.Time // pending: no attempt before; zero while the event waits for an earlier one
 	DoneAt     time.Time // done: when the successful attempt began
 	ConflictAt time.Time // when the event was first delivered with another body: see operator.Operator.Conflicts; zero if never
-	Carrier    string    // of the delivery that stored it: see [Tracer]
 
 	// AcknowledgedAt is when a person took note of the event: see operator.Operator.Acknowledge. It is zero if
 	// nobody has, and once the event has changed: a parked one has failed again, or one that was tried again by
@@ -129,33 +128,27 @@ func (c *Common) List(ctx context.Context, f Filter) iter.Seq2[StoredEvent, erro
 			yield(StoredEvent{}, fmt.Errorf("idem: listing events: %w", explain(err)))
 			return
 		}
-		c.load(ctx, keys)(yield)
+		for row, err := range c.load(ctx, keys) {
+			if !yield(storedEvent(row), err) {
+				return
+			}
+		}
 	}
-}
-
-// choose returns f with its Events set to the events that f chooses now: see operator.Operator.Choose.
-func (c *Common) choose(ctx context.Context, f Filter) (Filter, error) {
-	keys, err := c.find(ctx, f)
-	if err != nil {
-		return Filter{}, fmt.Errorf("idem: choosing events: %w", explain(err))
-	}
-	f.Events = append([]string{}, keys...)
-	return f, nil
 }
 
 // load reads events by their row keys. Events that are done by now are left out.
-func (c *Common) load(ctx context.Context, keys []string) iter.Seq2[StoredEvent, error] {
-	return func(yield func(StoredEvent, error) bool) {
+func (c *Common) load(ctx context.Context, keys []string) iter.Seq2[store.Row, error] {
+	return func(yield func(store.Row, error) bool) {
 		for some := range slices.Chunk(keys, atOnce) {
 			limited, cancel := context.WithTimeout(ctx, statementTime)
 			rows, err := store.Load(limited, c.pool, some)
 			cancel()
 			if err != nil {
-				yield(StoredEvent{}, fmt.Errorf("idem: listing events: %w", explain(err)))
+				yield(store.Row{}, fmt.Errorf("idem: listing events: %w", explain(err)))
 				return
 			}
 			for _, r := range rows {
-				if !yield(storedEvent(r), nil) {
+				if !yield(r, nil) {
 					return
 				}
 			}
@@ -166,7 +159,7 @@ func (c *Common) load(ctx context.Context, keys []string) iter.Seq2[StoredEvent,
 func storedEvent(r store.Row) StoredEvent {
 	return StoredEvent{
 		Event: Event(r.Event), State: State(r.State), Attempts: r.Attempts, Crashes: r.Crashes,
-		LastError: r.LastError, ReceivedAt: r.ReceivedAt, DueAt: r.DueAt, DoneAt: r.DoneAt, ConflictAt: r.ConflictAt, Carrier: r.Trace,
+		LastError: r.LastError, ReceivedAt: r.ReceivedAt, DueAt: r.DueAt, DoneAt: r.DoneAt, ConflictAt: r.ConflictAt,
 		AcknowledgedAt: r.AcknowledgedAt,
 	}
 }

@@ -92,9 +92,7 @@ func (ep *Endpoint) startSpan(ctx context.Context, stage Stage, e Event, carrier
 		return ctx, s
 	}
 	var traced context.Context
-	if err := pgtx.Protect(func() error { traced, s.end = ep.Tracer.Start(ctx, s.Span); return nil }); err != nil {
-		ep.logError(ctx, "webhook Tracer failed", e, err)
-	}
+	ep.call(ctx, "Tracer", e, func() { traced, s.end = ep.Tracer.Start(ctx, s.Span) })
 	if traced == nil {
 		traced = ctx
 	}
@@ -122,9 +120,7 @@ func (ep *Endpoint) carrier(ctx context.Context, e Event) (text string) {
 	if ep.Tracer == nil {
 		return ""
 	}
-	if err := pgtx.Protect(func() error { text = ep.Tracer.Carrier(ctx); return nil }); err != nil {
-		ep.logError(ctx, "webhook Tracer failed", e, err)
-	}
+	ep.call(ctx, "Tracer", e, func() { text = ep.Tracer.Carrier(ctx) })
 	if !nameable(text) {
 		return ""
 	}
@@ -139,11 +135,15 @@ func (s *span) report(ctx context.Context, o Observation) {
 	if o.Outcome != "" {
 		ep.observe(ctx, o)
 	}
-	if s.end == nil {
-		return
+	if s.end != nil {
+		ep.call(ctx, "Tracer", o.Event, func() { s.end(o) })
 	}
-	if err := pgtx.Protect(func() error { s.end(o); return nil }); err != nil {
-		ep.logError(ctx, "webhook Tracer failed", o.Event, err)
+}
+
+// call calls a function of the application. A panic is logged, and has no other effect.
+func (ep *Endpoint) call(ctx context.Context, name string, e Event, f func()) {
+	if err := pgtx.Protect(func() error { f(); return nil }); err != nil {
+		ep.logError(ctx, "webhook "+name+" failed", e, err)
 	}
 }
 
@@ -174,11 +174,8 @@ func (ep *Endpoint) countFailures(o Observation) {
 // observe logs an observation, and calls Observe. A panic of Observe is logged, and has no other effect.
 func (ep *Endpoint) observe(ctx context.Context, o Observation) {
 	_ = pgtx.Protect(func() error { ep.log(ctx, o); return nil }) // a panic of the logger cannot be reported
-	if ep.Observe == nil {
-		return
-	}
-	if err := pgtx.Protect(func() error { ep.Observe(ctx, o); return nil }); err != nil {
-		ep.logError(ctx, "webhook Observe function failed", o.Event, err)
+	if ep.Observe != nil {
+		ep.call(ctx, "Observe function", o.Event, func() { ep.Observe(ctx, o) })
 	}
 }
 

@@ -329,7 +329,7 @@ func (p *Processor) goOn() {
 
 // replayHeld replays the held events that are due, see [replaying.held].
 func (c *Common) replayHeld(ctx context.Context) error {
-	return (&replaying{common: c, run: c.replay}).held(ctx)
+	return (&replaying{common: c}).held(ctx)
 }
 
 // passParked takes parked events out of their lanes, if PassParked is set, so that the events behind them go

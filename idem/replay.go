@@ -36,21 +36,7 @@ import (
 // With StatePending among the filter's states, Replay does the work of an inbox that has no workers any more.
 // To leave the work to workers, see [Inbox.Requeue]; to see the result first, see [Common.DryReplay].
 func (c *Common) Replay(ctx context.Context, f Filter) (Replayed, error) {
-	return c.replayAll(ctx, f, nil)
-}
-
-// replayAll is Replay with a report: after each event it calls ran, which may be nil, with the sum so far,
-// and with the event's error if the event failed.
-func (c *Common) replayAll(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
-	r := &replaying{common: c, run: c.replay, ran: ran}
-	err := r.chosen(ctx, f)
-	if err == nil {
-		err = r.lanes(ctx)
-	}
-	if err == nil {
-		err = r.findOvertaken(ctx)
-	}
-	return r.sum, err
+	return (&replaying{common: c}).all(ctx, f)
 }
 
 // Replayed counts the results of replayed events.
@@ -85,57 +71,63 @@ func (o Overtaken) String() string {
 // replaying is one call of Replay or DryReplay, or one pass over the held events.
 type replaying struct {
 	common *Common
-	run    func(context.Context, StoredEvent) (Outcome, error) // replay or dryReplay
-	ran    func(sum Replayed, e Event, failure error)          // called after each event; may be nil
+	dry    bool
+	ran    func(sum Replayed, e Event, failure error) // called after each event, with its error; may be nil
 	sum    Replayed
 	done   []string // the row keys of the events that are done
 }
 
-// chosen runs the events that f chooses.
-func (r *replaying) chosen(ctx context.Context, f Filter) error {
+// all runs the events that f chooses, and the events that waited for one that is done or passed now.
+func (r *replaying) all(ctx context.Context, f Filter) (Replayed, error) {
 	keys, err := r.common.find(ctx, f)
 	if err != nil {
-		return fmt.Errorf("idem: listing events: %w", explain(err))
+		return r.sum, fmt.Errorf("idem: listing events: %w", explain(err))
 	}
-	return r.keys(ctx, keys)
+	err = r.keys(ctx, keys)
+	if err == nil && !r.dry {
+		_, err = r.common.passParked(ctx)
+	}
+	if err == nil && !r.dry {
+		err = r.held(ctx)
+	}
+	if err == nil {
+		err = r.findOvertaken(ctx)
+	}
+	return r.sum, err
 }
 
 // keys runs events by their row keys. It ends with the error of the first event that has an outcome that is
 // not counted: the cause would stop all others.
 func (r *replaying) keys(ctx context.Context, keys []string) error {
-	for s, err := range r.common.load(ctx, keys) {
+	run := r.common.replay
+	if r.dry {
+		run = r.common.dryReplay
+	}
+	for row, err := range r.common.load(ctx, keys) {
 		if err != nil {
 			return err
 		}
 		outcome, failure := Retrying, ctx.Err()
 		if failure == nil {
-			outcome, failure = r.run(ctx, s)
+			outcome, failure = run(ctx, row)
 		}
 		switch outcome {
 		case Done:
 			r.sum.Done++
-			r.done = append(r.done, s.row().RowKey())
+			r.done = append(r.done, row.RowKey())
 		case Parked:
 			r.sum.Failed++
 		case Unhandled, Ignored:
 			r.sum.Unhandled++
 		case Duplicate: // another process has done the event meanwhile
 		default:
-			return fmt.Errorf("idem: replay stopped at %s %s: %w", s.Type, s.ID, failure)
+			return fmt.Errorf("idem: replay stopped at %s %s: %w", row.Type, row.ID, failure)
 		}
 		if r.ran != nil {
-			r.ran(r.sum, s.Event, failure)
+			r.ran(r.sum, Event(row.Event), failure)
 		}
 	}
 	return nil
-}
-
-// lanes runs the events that waited for an event that is done or passed now.
-func (r *replaying) lanes(ctx context.Context) error {
-	if _, err := r.common.passParked(ctx); err != nil {
-		return err
-	}
-	return r.held(ctx)
 }
 
 // held runs the held events that are due, and then the events that become due, to the end of each lane or
@@ -179,13 +171,13 @@ func (r *replaying) findOvertaken(ctx context.Context) error {
 }
 
 // replay is an attempt of a stored event, traced and observed.
-func (c *Common) replay(ctx context.Context, stored StoredEvent) (Outcome, error) {
-	e := stored.Event
+func (c *Common) replay(ctx context.Context, row store.Row) (Outcome, error) {
+	e := Event(row.Event)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Timeout)
 	defer cancel()
-	ctx, s := c.startSpan(ctx, StageAttempt, e, stored.Carrier, time.Now())
+	ctx, s := c.startSpan(ctx, StageAttempt, e, row.Trace, time.Now())
 	outcome, err := c.replayOne(ctx, e)
-	failed := stored.State == StateParked || stored.State == StateRetrying || stored.Attempts > 0
+	failed := row.State == store.Parked || row.State == store.Retrying || row.Attempts > 0
 	s.report(ctx, Observation{Event: e, Outcome: outcome, Err: wrap(e, err), AtLast: outcome == Done && failed})
 	return outcome, err
 }
@@ -284,22 +276,12 @@ func dryRow(e Event) store.Event {
 // DryReplay returns the result that [Common.Replay] would have, by a separate [Common.DryRun] of each event:
 // an event that needs rows of another fails.
 func (c *Common) DryReplay(ctx context.Context, f Filter) (Replayed, error) {
-	return c.dryReplayAll(ctx, f, nil)
-}
-
-// dryReplayAll is DryReplay with a report: see [Common.replayAll].
-func (c *Common) dryReplayAll(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
-	r := &replaying{common: c, run: c.dryReplay, ran: ran}
-	err := r.chosen(ctx, f)
-	if err == nil {
-		err = r.findOvertaken(ctx)
-	}
-	return r.sum, err
+	return (&replaying{common: c, dry: true}).all(ctx, f)
 }
 
 // dryReplay is a dry run of a stored event. If the event itself fails, the outcome is Parked, as in a replay.
-func (c *Common) dryReplay(ctx context.Context, s StoredEvent) (Outcome, error) {
-	outcome, err := c.DryRun(ctx, s.Event)
+func (c *Common) dryReplay(ctx context.Context, row store.Row) (Outcome, error) {
+	outcome, err := c.DryRun(ctx, Event(row.Event))
 	switch {
 	case ctx.Err() != nil:
 		return Retrying, ctx.Err()
@@ -316,30 +298,6 @@ func (c *Common) dryDelivery(ctx context.Context, e Event) (Outcome, error) {
 		return c.dry(ctx, e, c.tryCanary)
 	}
 	return c.DryRun(ctx, e)
-}
-
-// noteCanary records that a canary's delivery has come through a broker. Package relay calls it when it
-// consumes.
-func (c *Common) noteCanary(ctx context.Context) error {
-	err := exec(ctx, c.pool, func(ctx context.Context, db store.DB) error {
-		return store.NoteCanary(ctx, db, c.source.Name())
-	})
-	if err != nil {
-		return fmt.Errorf("idem: recording a canary: %w", explain(err))
-	}
-	return nil
-}
-
-// lastCanary returns the time of the last noteCanary by any consumer of the source, by the database's clock,
-// or the zero time.
-func (c *Common) lastCanary(ctx context.Context) (time.Time, error) {
-	at, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (time.Time, error) {
-		return store.LastCanary(ctx, db, c.source.Name())
-	})
-	if err != nil {
-		return at, fmt.Errorf("idem: looking for a canary: %w", explain(err))
-	}
-	return at, nil
 }
 
 // tryCanary marks a canary's event, does nothing, and rolls back.

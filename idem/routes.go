@@ -22,9 +22,9 @@ type Routes struct {
 	mu     sync.Mutex
 	sealed bool // an event was routed: the tables are only read from then on
 
-	families map[string]*handler // by event type, as the others
-	routes   map[string]*handler
-	others   *handler
+	families map[string]handler // by event type, as the others
+	routes   map[string]handler
+	others   handler
 	accepts  func(eventType string) bool
 	ignored  map[string]bool
 	aliases  map[string]string
@@ -49,9 +49,6 @@ func Handle[E any](r *Routes, eventType string, h Handler[*E]) {
 		if r.taken(eventType) {
 			panic(fmt.Sprintf("idem: %q has a handler already, or is ignored: register each event type once", eventType))
 		}
-		if r.routes == nil {
-			r.routes = make(map[string]*handler)
-		}
 		r.routes[eventType] = bind(h)
 	})
 }
@@ -68,9 +65,6 @@ func HandleFamily[E any](r *Routes, eventTypes []string, h Handler[*E]) {
 		panic(fmt.Sprintf("idem: the handler for all events of %T is nil", *new(E)))
 	}
 	r.register(func() {
-		if r.families == nil {
-			r.families = make(map[string]*handler)
-		}
 		family := bind(h)
 		for _, t := range eventTypes {
 			t = r.canonical(t)
@@ -105,18 +99,20 @@ type checker interface {
 	Check(body []byte) error
 }
 
-// handler is a Handler without the type of its events.
-type handler struct {
-	decode func(Event) (any, error)
-	takes  func(decoded any) bool
-	run    func(ctx context.Context, tx pgx.Tx, decoded any) error
-}
+// handler is a Handler without the type of its events. It returns its work with an event, and the decoded event.
+// It takes decoded, which may be nil, for the event if it is of its type.
+type handler func(e Event, decoded any) (Work, any, error)
 
-func bind[E any](h Handler[*E]) *handler {
-	return &handler{
-		decode: func(e Event) (any, error) { return decode[E](e) },
-		takes:  func(decoded any) bool { _, ok := decoded.(*E); return ok },
-		run:    func(ctx context.Context, tx pgx.Tx, decoded any) error { return h(ctx, tx, decoded.(*E)) },
+func bind[E any](h Handler[*E]) handler {
+	return func(e Event, decoded any) (Work, any, error) {
+		v, ok := decoded.(*E)
+		if !ok {
+			var err error
+			if v, err = decode[E](e); err != nil {
+				return nil, nil, err
+			}
+		}
+		return func(ctx context.Context, tx pgx.Tx) error { return h(ctx, tx, v) }, v, nil
 	}
 }
 
@@ -144,9 +140,6 @@ func (r *Routes) Ignore(eventTypes ...string) {
 			if r.taken(t) {
 				panic(fmt.Sprintf("idem: %q has a handler, or is ignored already", t))
 			}
-			if r.ignored == nil {
-				r.ignored = make(map[string]bool)
-			}
 			r.ignored[t] = true
 		}
 	})
@@ -172,12 +165,7 @@ func (r *Routes) Ignores(eventType string) bool {
 // it, or ignores it, means the type. It is for the packages of providers with events that
 // have the one name whichever was sent: they call it before they hand the Routes out.
 func (r *Routes) alias(other, eventType string) {
-	r.register(func() {
-		if r.aliases == nil {
-			r.aliases = make(map[string]string)
-		}
-		r.aliases[other] = eventType
-	})
+	r.register(func() { r.aliases[other] = eventType })
 }
 
 // Types lists the event types that have a handler, sorted: those to subscribe
@@ -201,42 +189,33 @@ func (r *Routes) handled() []string {
 // Route implements [Source].
 func (r *Routes) Route(e Event) (Work, error) {
 	r.seal()
-	family, own := r.families[e.Type], r.routes[e.Type]
-	switch {
-	case r.ignored[e.Type]:
+	if r.ignored[e.Type] {
 		return nil, nil
-	case family == nil && own == nil && r.others != nil && r.accepts(e.Type):
-		own = r.others
 	}
-	var work Work
-	var decoded any
-	for _, h := range []*handler{family, own} {
-		if h == nil {
-			continue
-		}
-		if !h.takes(decoded) {
-			var err error
-			if decoded, err = h.decode(e); err != nil {
-				return nil, err
-			}
-		}
-		work = work.then(h, decoded)
+	first, second := r.families[e.Type], r.routes[e.Type]
+	if first == nil {
+		first, second = second, nil
 	}
-	return work, nil
-}
-
-// then returns the work with a handler more, which runs last.
-func (w Work) then(h *handler, decoded any) Work {
-	last := func(ctx context.Context, tx pgx.Tx) error { return h.run(ctx, tx, decoded) }
-	if w == nil {
-		return last
+	if first == nil && r.others != nil && r.accepts(e.Type) {
+		first = r.others
+	}
+	if first == nil {
+		return nil, nil
+	}
+	work, decoded, err := first(e, nil)
+	if err != nil || second == nil {
+		return work, err
+	}
+	last, _, err := second(e, decoded)
+	if err != nil {
+		return nil, err
 	}
 	return func(ctx context.Context, tx pgx.Tx) error {
-		if err := w(ctx, tx); err != nil {
+		if err := work(ctx, tx); err != nil {
 			return err
 		}
 		return last(ctx, tx)
-	}
+	}, nil
 }
 
 // canonical returns the name that the events of a type have.
@@ -253,6 +232,10 @@ func (r *Routes) register(add func()) {
 	defer r.mu.Unlock()
 	if r.sealed {
 		panic("idem: handlers are registered before the first event arrives")
+	}
+	if r.routes == nil {
+		r.families, r.routes = make(map[string]handler), make(map[string]handler)
+		r.ignored, r.aliases = make(map[string]bool), make(map[string]string)
 	}
 	add()
 }

@@ -47,8 +47,7 @@ type runner struct {
 
 	draining bool // the runner is Drain's: an event that could not be begun twice is left
 	mu       sync.Mutex
-	notBegun map[string]int // how often events could not be begun, by row key, while draining
-	left     []error        // errors of the events that Drain leaves
+	notBegun map[string]error // by row key, while draining: nil until the event is left
 }
 
 // unended is the end of a claim that could not be recorded, because Postgres did not answer. This runner
@@ -59,7 +58,7 @@ type unended struct {
 }
 
 func (i *Inbox) newRunner(ctx context.Context) *runner {
-	r := &runner{inbox: i, idle: make(chan struct{}, i.Workers), signs: claims.NewSigns(i.source.Name()), notBegun: make(map[string]int)}
+	r := &runner{inbox: i, idle: make(chan struct{}, i.Workers), signs: claims.NewSigns(i.source.Name()), notBegun: make(map[string]error)}
 	r.alive, r.stopSigns = context.WithCancel(context.WithoutCancel(ctx))
 	r.attempts, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	for range i.Workers {
@@ -70,16 +69,17 @@ func (i *Inbox) newRunner(ctx context.Context) *runner {
 
 // leave reports whether Drain leaves an event that could not be begun: it does from the second time on.
 func (r *runner) leave(c store.Claim, cause error) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if !r.draining {
 		return false
 	}
-	r.notBegun[c.RowKey()]++
-	if r.notBegun[c.RowKey()] == 2 {
-		r.left = append(r.left, fmt.Errorf("idem: %s %s could not be begun twice, and is left: see why, then drain again: %w", c.Type, c.ID, cause))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, again := r.notBegun[c.RowKey()]
+	r.notBegun[c.RowKey()] = nil
+	if again {
+		r.notBegun[c.RowKey()] = fmt.Errorf("idem: %s %s could not be begun twice, and is left: see why, then drain again: %w", c.Type, c.ID, cause)
 	}
-	return r.notBegun[c.RowKey()] >= 2
+	return again
 }
 
 // runningKeys returns the row keys of the events that are claimed.

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -88,12 +87,13 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	first, others := newRunning(ctx), newRunning(ctx)
 	defer first.stop()
 	defer others.stop()
-	failed := make(chan error, 1+len(parts)) // each failure, so that the first one stops everything
+	ctx, fail := context.WithCancel(ctx) // the first failure stops everything
+	defer fail()
 	served := make(chan error, 1)
 	go func() {
 		err := serveUntilShutdown(server, listener)
 		if err != nil {
-			failed <- err
+			fail()
 		}
 		served <- err
 	}()
@@ -106,13 +106,10 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 		if s, ok := p.(interface{ StopsFirst() bool }); ok && s.StopsFirst() {
 			group = first
 		}
-		group.start(p, failed)
+		group.start(p, fail)
 	}
 
-	select {
-	case <-failed:
-	case <-ctx.Done():
-	}
+	<-ctx.Done()
 	err = first.end()
 	err = errors.Join(err, shutDown(server), <-served)
 	return errors.Join(err, others.end())
@@ -164,23 +161,26 @@ func (ep *Endpoint) warnOfNoSecret(ctx context.Context) {
 // sharePool lowers the Workers of inboxes that have their default, until a connection of the pool is left for
 // deliveries, and logs a warning if that is not enough.
 func sharePool(ctx context.Context, pool *pgxpool.Pool, inboxes []*Inbox) {
-	connections, workers := int(pool.Config().MaxConns), 0
+	connections := int(pool.Config().MaxConns)
+	spare, byDefault := connections-1, 0
 	for _, i := range inboxes {
-		workers += i.Workers
-	}
-	byDefault := slices.DeleteFunc(slices.Clone(inboxes), func(i *Inbox) bool { return i.Workers != i.defaultWorkers })
-	for ; workers >= connections && len(byDefault) > 0; workers-- {
-		most := slices.MaxFunc(byDefault, func(a, b *Inbox) int { return a.Workers - b.Workers })
-		if most.Workers == 1 {
-			break
+		if i.Workers == i.defaultWorkers {
+			byDefault += i.Workers
+		} else {
+			spare -= i.Workers
 		}
-		most.Workers, most.defaultWorkers = most.Workers-1, most.defaultWorkers-1
 	}
-	if workers < connections {
+	for _, i := range inboxes {
+		if had := i.Workers; had == i.defaultWorkers {
+			i.Workers = max(1, min(had, had*spare/byDefault))
+			spare, byDefault = spare-i.Workers, byDefault-had
+		}
+	}
+	if spare >= 0 {
 		return
 	}
 	inboxes[0].logAttrs(ctx, slog.LevelWarn, "webhook workers can hold all connections of their pool, and deliveries wait for one then: set pool_max_conns higher than workers, or lower Workers",
-		slog.Int("workers", workers), slog.Int("connections", connections))
+		slog.Int("workers", connections-1-spare), slog.Int("connections", connections))
 }
 
 // running holds parts that stop at the same time.
@@ -202,8 +202,8 @@ func newRunning(ctx context.Context) *running {
 	return r
 }
 
-// start runs a part. The part's error goes to failed and to end.
-func (r *running) start(p Part, failed chan<- error) {
+// start runs a part, and calls fail if the part fails. The part's error goes to end.
+func (r *running) start(p Part, fail func()) {
 	ended := make(chan error, 1)
 	r.parts = append(r.parts, runningPart{p, ended})
 	run := pgtx.Start(func() error { return p.Run(r.ctx) }) // which may be the application's
@@ -213,7 +213,7 @@ func (r *running) start(p Part, failed chan<- error) {
 			err = nil
 		}
 		if err != nil {
-			failed <- err
+			fail()
 		}
 		ended <- err
 	}()

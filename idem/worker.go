@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -50,7 +51,7 @@ func (i *Inbox) Drain(ctx context.Context) error {
 	r := i.newRunner(ctx)
 	r.draining = true
 	err := r.drain(ctx)
-	return errors.Join(append([]error{err, r.stop()}, r.left...)...)
+	return errors.Join(append(slices.Collect(maps.Values(r.notBegun)), err, r.stop())...)
 }
 
 // check finds settings that make no sense.
@@ -119,12 +120,12 @@ func (r *runner) drain(ctx context.Context) error {
 
 // claimAndWork waits for idle workers, claims events, and has the workers process them.
 func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
-	n, claim := r.awaitWorkers(ctx), r.claim
-	if r.inbox.hasOutage() {
-		n, claim = r.awaitProbe(ctx, n), r.claimProbe
-	} else {
-		r.untried = false
+	n, outage := r.awaitWorkers(ctx)
+	claim := r.claim
+	if outage {
+		n, claim = r.returnWorkers(n, 1), r.claimProbe
 	}
+	r.untried = r.untried && outage
 	if n == 0 {
 		return store.Claims{}, nil
 	}
@@ -137,24 +138,27 @@ func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	return found, err
 }
 
-// awaitWorkers waits for an idle worker, and returns the number of all idle workers, which the caller now
-// holds. It returns 0 if ctx ends.
-func (r *runner) awaitWorkers(ctx context.Context) (n int) {
-	select {
-	case <-r.idle:
-		n = 1
-	case <-ctx.Done():
-		return 0
-	}
-	for n < r.inbox.Workers {
+// awaitWorkers waits for an idle worker, or for all of them during an outage, in which one worker tries one
+// event. It returns the number of all idle workers, which the caller now holds; 0 if ctx ends.
+func (r *runner) awaitWorkers(ctx context.Context) (n int, outage bool) {
+	for {
 		select {
 		case <-r.idle:
 			n++
+			continue
 		default:
-			return n
+		}
+		outage = r.inbox.hasOutage()
+		if n == r.inbox.Workers || n > 0 && !outage {
+			return n, outage
+		}
+		select {
+		case <-r.idle:
+			n++
+		case <-ctx.Done():
+			return r.returnWorkers(n, 0), false
 		}
 	}
-	return n
 }
 
 // returnWorkers makes n - used workers idle again, and returns used.
@@ -165,41 +169,19 @@ func (r *runner) returnWorkers(n, used int) int {
 	return used
 }
 
-// awaitProbe waits, during an outage, until no worker is busy, and returns 1: one worker tries one event. The
-// caller holds n workers already. awaitProbe returns 0 if ctx ends, and all workers if the outage ends.
-func (r *runner) awaitProbe(ctx context.Context, n int) int {
-	for n < r.inbox.Workers && r.inbox.hasOutage() {
-		select {
-		case <-r.idle:
-			n++
-		case <-ctx.Done():
-			return r.returnWorkers(n, 0)
-		}
-	}
-	switch {
-	case !r.inbox.hasOutage():
-		return n
-	case !sleep(ctx, r.inbox.Poll/10):
-		return r.returnWorkers(n, 0)
-	}
-	return r.returnWorkers(n, 1)
-}
-
 // claimProbe claims the one event to try in an outage: in turns an event that was never tried, because the
 // tried events may be the cause of the outage, and the event that has waited longest. If all events were
 // tried, the one that has waited longest is tried every Poll.
-func (r *runner) claimProbe(ctx context.Context, n int) (store.Claims, error) {
-	r.position = claims.Position{}
-	r.untried = !r.untried
-	found, err := r.claim(ctx, n)
-	if err != nil || !r.untried || len(found.Claims) > 0 {
-		return found, err
+func (r *runner) claimProbe(ctx context.Context, n int) (found store.Claims, err error) {
+	for wait := r.inbox.Poll / 10; sleep(ctx, wait); wait = r.inbox.Poll * 9 / 10 {
+		r.position = claims.Position{}
+		r.untried = !r.untried
+		found, err = r.claim(ctx, n)
+		if err != nil || !r.untried || len(found.Claims) > 0 {
+			break
+		}
 	}
-	r.untried, r.position = false, claims.Position{}
-	if !sleep(ctx, r.inbox.Poll*9/10) {
-		return found, nil
-	}
-	return r.claim(ctx, n)
+	return found, err
 }
 
 // rest waits until an event may be due.

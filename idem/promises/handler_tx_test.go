@@ -16,16 +16,17 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 func TestCommitAndRollbackAreNotTheHandlers(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if err := tx.Commit(ctx); !errors.Is(err, idem.ErrTxOwned) {
+		if err := tx.Commit(ctx); !errors.Is(err, pgtx.ErrOwned) {
 			t.Errorf("Commit returned %v", err)
 		}
-		if err := tx.Rollback(ctx); !errors.Is(err, idem.ErrTxOwned) {
+		if err := tx.Rollback(ctx); !errors.Is(err, pgtx.ErrOwned) {
 			t.Errorf("Rollback returned %v", err)
 		}
 		return pay(ctx, tx, n)
@@ -166,7 +167,7 @@ func TestHandlerCannotEndItsTransactionWithSQL(t *testing.T) {
 			s := newApp(t)
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				for _, c := range endings {
-					if err := send(ctx, tx, c.sql); !errors.Is(err, idem.ErrTxOwned) {
+					if err := send(ctx, tx, c.sql); !errors.Is(err, pgtx.ErrOwned) {
 						t.Errorf("%s: %q returned %v", c.why, c.sql, err)
 					}
 				}

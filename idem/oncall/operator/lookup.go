@@ -112,7 +112,7 @@ func lookupOf(w store.Whereabouts, workers int) Lookup {
 func storedEvent(r store.Row) idem.StoredEvent {
 	return idem.StoredEvent{
 		Event: idem.Event(r.Event), State: idem.State(r.State), Attempts: r.Attempts, Crashes: r.Crashes,
-		LastError: r.LastError, ReceivedAt: r.ReceivedAt, DueAt: r.DueAt, DoneAt: r.DoneAt, ConflictAt: r.ConflictAt, Carrier: r.Trace,
+		LastError: r.LastError, ReceivedAt: r.ReceivedAt, DueAt: r.DueAt, DoneAt: r.DoneAt, ConflictAt: r.ConflictAt,
 		AcknowledgedAt: r.AcknowledgedAt,
 	}
 }
