@@ -50,8 +50,8 @@ func (i *Inbox) Drain(ctx context.Context) error {
 	}
 	r := i.newRunner(ctx)
 	r.draining = true
-	err := r.drain(ctx)
-	return errors.Join(append(slices.Collect(maps.Values(r.notBegun)), err, r.stop())...)
+	err := errors.Join(r.drain(ctx), r.stop())
+	return errors.Join(append(slices.Collect(maps.Values(r.notBegun)), err)...)
 }
 
 // check finds settings that make no sense.
