@@ -216,10 +216,11 @@ func (g *group) note(fetches kgo.Fetches) (deliveries []delivery) {
 			p = nil
 		}
 		if p == nil {
-			p = newProgress(r.Offset)
+			p = &progress{open: make(map[int64]int32)}
 			g.partitions[of] = p
 		}
-		p.begin(r)
+		p.open[r.Offset] = r.LeaderEpoch
+		p.next, p.epoch = r.Offset+1, r.LeaderEpoch
 		deliveries = append(deliveries, delivery{Delivery: g.delivery(p, r)})
 	})
 	return deliveries
@@ -253,5 +254,5 @@ func (g *group) delivery(p *progress, r *kgo.Record) broker.Delivery {
 func (g *group) done(p *progress, r *kgo.Record) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p.done(r)
+	delete(p.open, r.Offset)
 }

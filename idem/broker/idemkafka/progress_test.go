@@ -21,7 +21,7 @@ func TestAMessageIsDoneOnceItsHandlerHasReturned(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]map[int32]kgo.EpochOffset{"webhooks": {0: {Offset: 8}}}
-	if diff := cmp.Diff(want, g.uncommitted()); diff != "" {
+	if diff := cmp.Diff(want, g.uncommitted(nil)); diff != "" {
 		t.Errorf("the offsets to commit (-want +got):\n%s", diff)
 	}
 }

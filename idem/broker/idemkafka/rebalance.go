@@ -50,12 +50,12 @@ func (g *group) forget() {
 
 // commit tells the brokers which messages are done. They deliver all others again.
 func (g *group) commit() {
-	offsets := g.uncommitted()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.ctx), brokerTime)
 	defer cancel()
+	offsets := g.uncommitted(g.client.CommittedOffsets())
 	g.client.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse, err error) {
 		if err == nil {
-			err = g.committed(offsets, response)
+			err = refusals(response)
 		}
 		if err != nil {
 			g.warn("offsets could not be committed, and messages that are done may come again", err)
@@ -63,14 +63,14 @@ func (g *group) commit() {
 	})
 }
 
-// uncommitted returns the offsets that partitions have reached since the last commit.
-func (g *group) uncommitted() map[string]map[int32]kgo.EpochOffset {
+// uncommitted returns the offsets that partitions have reached beyond those that are committed.
+func (g *group) uncommitted(committed map[string]map[int32]kgo.EpochOffset) map[string]map[int32]kgo.EpochOffset {
 	offsets := make(map[string]map[int32]kgo.EpochOffset)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for of, p := range g.partitions {
 		offset := p.offset()
-		if offset.Offset == p.committed {
+		if known, ok := committed[of.topic][of.number]; ok && known.Offset == offset.Offset {
 			continue
 		}
 		if offsets[of.topic] == nil {
@@ -81,17 +81,13 @@ func (g *group) uncommitted() map[string]map[int32]kgo.EpochOffset {
 	return offsets
 }
 
-// committed remembers which offsets the brokers have taken.
-func (g *group) committed(offsets map[string]map[int32]kgo.EpochOffset, response *kmsg.OffsetCommitResponse) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// refusals are the errors of the partitions of which the brokers have not taken the offset.
+func refusals(response *kmsg.OffsetCommitResponse) error {
 	var errs []error
 	for _, t := range response.Topics {
 		for _, p := range t.Partitions {
 			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
 				errs = append(errs, fmt.Errorf("partition %d of topic %q: %w", p.Partition, t.Topic, err))
-			} else if progress := g.partitions[partition{t.Topic, p.Partition}]; progress != nil {
-				progress.committed = offsets[t.Topic][p.Partition].Offset
 			}
 		}
 	}
@@ -171,24 +167,11 @@ func (t *turn) pause(ctx context.Context, limit time.Duration) (resume func(), p
 
 // progress holds the progress of a partition, from its first message that was polled.
 type progress struct {
-	revoked   atomic.Bool     // the partition may be another consumer's now
-	open      map[int64]int32 // offsets of messages that are not done, and the epoch of their leader
-	next      int64           // the offset after the last that was polled
-	epoch     int32           // of the leader of that one
-	committed int64
+	revoked atomic.Bool     // the partition may be another consumer's now
+	open    map[int64]int32 // offsets of messages that are not done, and the epoch of their leader
+	next    int64           // the offset after the last that was polled
+	epoch   int32           // of the leader of that one
 }
-
-// newProgress returns the progress of a partition of which the message at offset is polled next.
-func newProgress(offset int64) *progress {
-	return &progress{open: make(map[int64]int32), committed: offset}
-}
-
-func (p *progress) begin(r *kgo.Record) {
-	p.open[r.Offset] = r.LeaderEpoch
-	p.next, p.epoch = r.Offset+1, r.LeaderEpoch
-}
-
-func (p *progress) done(r *kgo.Record) { delete(p.open, r.Offset) }
 
 // offset is that of the first message that is not done.
 func (p *progress) offset() kgo.EpochOffset {
