@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -34,7 +36,7 @@ type channel struct {
 	returned map[string]amqp.Return // by correlation id
 }
 
-func openChannel(conn *amqp.Connection, blocked *atomic.Pointer[string]) (*channel, error) {
+func openChannel(conn *amqp.Connection) (*channel, error) {
 	ch, err := conn.Channel()
 	if err == nil {
 		err = ch.Confirm(false)
@@ -43,7 +45,7 @@ func openChannel(conn *amqp.Connection, blocked *atomic.Pointer[string]) (*chann
 		return nil, fmt.Errorf("opening a channel: %w", err)
 	}
 	c := &channel{
-		conn: conn, Channel: ch, cause: causeOf(ch), blocked: blocked,
+		conn: conn, Channel: ch, cause: causeOf(ch), blocked: watch(conn),
 		room: make(chan struct{}, inFlight), returns: make(chan amqp.Return, inFlight), returned: make(map[string]amqp.Return),
 	}
 	ch.NotifyReturn(c.returns)
@@ -61,8 +63,7 @@ func causeOf(ch *amqp.Channel) func() error {
 	})
 }
 
-// watch returns why the broker blocks publishers of the connection, until that ends. It
-// is called once for each connection: its channels come and go.
+// watch returns why the broker blocks publishers of the connection, until that ends.
 func watch(conn *amqp.Connection) *atomic.Pointer[string] {
 	reason := &atomic.Pointer[string]{}
 	blocked := conn.NotifyBlocked(make(chan amqp.Blocking, 1))
@@ -78,12 +79,9 @@ func watch(conn *amqp.Connection) *atomic.Pointer[string] {
 	return reason
 }
 
-func (c *channel) isLost() bool { return c.IsClosed() || !c.isUp() }
+func (c *channel) isLost() bool { return c.IsClosed() || c.abandoned.Load() }
 
-// isUp reports whether the connection, at least, is of use.
-func (c *channel) isUp() bool { return !c.abandoned.Load() && !c.conn.IsClosed() }
-
-// abandon gives up a connection that does not answer, long before its heartbeat does.
+// abandon gives up a connection, one that does not answer long before its heartbeat does.
 func (c *channel) abandon() {
 	if !c.abandoned.Swap(true) {
 		go hangUp(c.conn)
@@ -100,6 +98,19 @@ func (e lossError) Unwrap() error { return e.cause }
 func (e lossError) final() bool {
 	err, ok := errors.AsType[*amqp.Error](e.cause)
 	return ok && (err.Code == amqp.NotFound || err.Code == amqp.AccessRefused)
+}
+
+var tooLarge = regexp.MustCompile(`message size \d+ is larger than.* max size (\d+)`)
+
+// maxBody is the size of the largest body that the broker takes, if another one was larger and
+// closed the channel. Else there is no limit.
+func (e lossError) maxBody() int {
+	if match := tooLarge.FindStringSubmatch(e.Error()); match != nil {
+		if limit, err := strconv.Atoi(match[1]); err == nil {
+			return limit
+		}
+	}
+	return math.MaxInt
 }
 
 // errNoAnswer says that the broker has not answered any caller for a while.

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -38,8 +35,6 @@ type Publisher struct {
 
 	dial          Dial
 	exchange, key string
-
-	maxBody atomic.Int64 // the largest body that the broker takes, once it has said so; else 0
 
 	mu     sync.Mutex
 	latest *opening
@@ -113,7 +108,7 @@ func (o *opening) useless() bool {
 // attempts is the number of channels that a message is published on while they are lost: one
 // that is too large for the broker takes its channel from others, and a broker that is
 // restarted may be back.
-const attempts = 3
+const attempts = 5
 
 // Publish implements [broker.Publisher]: it returns nil once every queue that the message
 // was routed to has it on disk, a quorum queue on those of most of its replicas.
@@ -132,11 +127,7 @@ func (p *Publisher) Publish(ctx context.Context, m broker.Message) error {
 	if err == nil && len(key) > maxShort {
 		err = fmt.Errorf("%w: its routing key is longer than %d bytes", broker.ErrTooLarge, maxShort)
 	}
-	for n := 0; err == nil; n++ {
-		if limit := p.maxBody.Load(); limit > 0 && int64(len(m.Body)) > limit {
-			err = fmt.Errorf("%w: its %d bytes are more than the broker's max_message_size, which is %d: raise that, or lower the relay's MaxBody", broker.ErrTooLarge, len(m.Body), limit)
-			break
-		}
+	for n := 1; err == nil; n++ {
 		var c *channel
 		if c, err = p.channel(ctx); err != nil {
 			break
@@ -148,23 +139,13 @@ func (p *Publisher) Publish(ctx context.Context, m broker.Message) error {
 			return nil
 		case errors.Is(err, errNoAnswer):
 			c.abandon()
-		case lost && !loss.final() && n+1 < attempts:
-			p.learn(loss)
+		case lost && len(m.Body) > loss.maxBody():
+			err = fmt.Errorf("%w: its %d bytes are more than the broker's max_message_size, which is %d: raise that, or lower the relay's MaxBody", broker.ErrTooLarge, len(m.Body), loss.maxBody())
+		case lost && !loss.final() && n < attempts:
 			err = nil
 		}
 	}
 	return fmt.Errorf("idemrabbitmq: %s %s is not published: %w", m.Type, m.ID, explainAbsent(err))
-}
-
-var tooLarge = regexp.MustCompile(`message size \d+ is larger than.* max size (\d+)`)
-
-// learn remembers the size that the broker has closed the channel for.
-func (p *Publisher) learn(l lossError) {
-	if match := tooLarge.FindStringSubmatch(l.Error()); match != nil {
-		if limit, err := strconv.ParseInt(match[1], 10, 64); err == nil {
-			p.maxBody.Store(limit)
-		}
-	}
 }
 
 // channel returns the open channel, or waits for one.
@@ -176,10 +157,12 @@ func (p *Publisher) channel(ctx context.Context) (*channel, error) {
 	}
 	o := p.latest
 	if o == nil || o.useless() {
-		last := o
+		if o != nil && o.err == nil {
+			o.channel.abandon() // its connection, too
+		}
 		o = &opening{done: make(chan struct{})}
 		p.latest = o
-		go p.open(o, last)
+		go p.open(o)
 	}
 	p.mu.Unlock()
 	select {
@@ -194,34 +177,22 @@ func (p *Publisher) channel(ctx context.Context) (*channel, error) {
 // again immediately do not keep a broker from starting.
 const redial = 200 * time.Millisecond
 
-// open opens a channel: on the last one's connection, if that is there.
-func (p *Publisher) open(o, last *opening) {
+// open opens a channel on a connection of its own.
+func (p *Publisher) open(o *opening) {
 	defer close(o.done)
 	start := time.Now()
-	defer func() {
-		if o.err != nil {
-			time.Sleep(redial - time.Since(start))
-		}
-	}()
-	if last != nil && last.channel != nil && last.channel.isUp() {
-		if o.channel, o.err = openChannel(last.channel.conn, last.channel.blocked); o.err == nil {
-			return
-		}
-		go hangUp(last.channel.conn)
-	}
 	var conn *amqp.Connection
-	if conn, o.err = connect(p.dial); o.err != nil {
-		return
-	}
-	p.maxBody.Store(0) // an operator may have raised it
-	if p.hasQueue() {
+	if conn, o.err = connect(p.dial); o.err == nil && p.hasQueue() {
 		_, o.err = checkQueue(conn, p.key)
 	}
 	if o.err == nil {
-		o.channel, o.err = openChannel(conn, watch(conn))
+		o.channel, o.err = openChannel(conn)
 	}
 	if o.err != nil {
-		go hangUp(conn)
+		if conn != nil {
+			go hangUp(conn)
+		}
+		time.Sleep(redial - time.Since(start))
 	}
 }
 
