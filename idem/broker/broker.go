@@ -208,9 +208,14 @@ func (r *run) begin(d Delivery) {
 			<-r.room
 		}()
 		stop := r.extend(d)
-		defer stop()
 		<-before // also when it is returned: no other consumer may have it earlier
-		r.settle(d)
+		handled := r.settle(d)
+		stop()
+		if handled {
+			r.tell(d, "a message is handled, and the broker could not be told: it will come again", d.Done)
+		} else {
+			r.tell(d, "a message could not be given back: it will come again later", d.Return)
+		}
 	})
 }
 
@@ -238,8 +243,8 @@ func (r *run) leave(lane string, settled chan struct{}) {
 	}
 }
 
-// settle handles a delivery until that succeeds, or returns it to the broker.
-func (r *run) settle(d Delivery) {
+// settle handles a delivery until that succeeds, or no more is to be begun.
+func (r *run) settle(d Delivery) (handled bool) {
 	handle := r.handle
 	if d.Handle != nil {
 		handle = d.Handle
@@ -253,14 +258,13 @@ func (r *run) settle(d Delivery) {
 		err := <-pgtx.Start(func() error { return handle(r.handling, d.Message) })
 		<-r.handlers
 		if err == nil {
-			r.tell(d, "a message is handled, and the broker could not be told: it will come again", d.Done)
-			return
+			return true
 		}
 		failed++
 		r.log("a message could not be handled, which is tried again", d.Message, err)
 		pause(r.ctx, failed)
 	}
-	r.tell(d, "a message could not be given back: it will come again later", d.Return)
+	return false
 }
 
 // settleTime is the time in which a broker must confirm that a message is done.
@@ -279,13 +283,14 @@ func (r *run) tell(d Delivery, failure string, f func(context.Context) error) {
 	}
 }
 
-// extend asks for more time, until stop is called, or handlers must have ended.
+// extend asks for more time, until stop is called, which waits, or handlers must have ended.
 func (r *run) extend(d Delivery) (stop func()) {
 	if d.Extend == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(r.handling)
-	go func() {
+	var asking sync.WaitGroup
+	asking.Go(func() {
 		ticker := time.NewTicker(r.ExtendEvery)
 		defer ticker.Stop()
 		for {
@@ -296,8 +301,8 @@ func (r *run) extend(d Delivery) (stop func()) {
 				return
 			}
 		}
-	}()
-	return cancel
+	})
+	return func() { cancel(); asking.Wait() }
 }
 
 // stop waits for the messages that are being handled, and cancels them after StopTimeout.

@@ -3,7 +3,6 @@ package idemsqs
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -81,25 +80,15 @@ func (s *subscription) receive(ctx context.Context) (broker.Delivery, error) {
 }
 
 func (s *subscription) delivery(r types.Message) broker.Delivery {
-	var settled atomic.Bool // SQS refuses to extend a message that was deleted a moment ago
 	return broker.Delivery{
 		Message: message(r),
 		Lane:    r.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)],
 		Done: func(ctx context.Context) error {
-			settled.Store(true)
 			_, err := s.client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &s.url, ReceiptHandle: r.ReceiptHandle})
 			return err
 		},
-		Extend: func(ctx context.Context) error {
-			if err := s.show(ctx, r, s.visible); err != nil && !settled.Load() {
-				return err
-			}
-			return nil
-		},
-		Return: func(ctx context.Context) error {
-			settled.Store(true)
-			return s.show(ctx, r, 0)
-		},
+		Extend: func(ctx context.Context) error { return s.show(ctx, r, s.visible) },
+		Return: func(ctx context.Context) error { return s.show(ctx, r, 0) },
 	}
 }
 

@@ -42,13 +42,6 @@ import (
 //
 // Retention.Events, a day by default, is how long a message is remembered: an ID of the
 // application's own that is emitted again after that is published again.
-//
-//	messages := outbox.New(pool, "shop", publisher)
-//	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-//		…
-//		return messages.Emit(ctx, broker.Message{Type: "order.paid", Key: order, Body: body})
-//	})
-//	err := idem.Serve(ctx, server, processor, messages)
 type Outbox struct{ *idem.Inbox }
 
 // New returns an outbox. source is the application's name among the sources of
