@@ -166,9 +166,6 @@ func defaultUserAgent() string {
 // String names the environment, and never the key.
 func (c *Client) String() string { return "asaas.Client(" + string(c.environment) + ")" }
 
-// GoString is String.
-func (c *Client) GoString() string { return c.String() }
-
 // LogValue implements [slog.LogValuer]. It is String.
 func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
@@ -323,10 +320,8 @@ func (c *Client) wait(ctx context.Context, d time.Duration) error {
 	if c.Wait != nil {
 		return c.Wait(ctx, d)
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

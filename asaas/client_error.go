@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,8 +54,6 @@ type APIError struct {
 	// Errors are Asaas's own codes and descriptions, the first five; nil where there
 	// were none. Both are cut after 200 characters.
 	Errors []ErrorDetail
-	// RateLimit is nil if the answer did not report it.
-	RateLimit *RateLimit
 	// RetryAfter is the time to wait before it is repeated, as Asaas or a proxy that
 	// stands before it asks; 0 where that is not known.
 	RetryAfter time.Duration
@@ -64,17 +61,6 @@ type APIError struct {
 	text    string
 	err     error
 	passing bool // a server in trouble, or a connection that was cut: it may work in a moment
-}
-
-// RateLimit is the limit of requests to its endpoint, as an answer reports it.
-// There are others, of all requests in 12 hours for example, which no answer
-// reports.
-//
-// See https://docs.asaas.com/reference/api-limits.
-type RateLimit struct {
-	Limit     int           // requests
-	Remaining int           // requests
-	Reset     time.Duration // until Remaining is Limit again; in whole seconds, a day at most
 }
 
 // Error names the fault and the remedy.
@@ -88,11 +74,6 @@ func (e *APIError) Error() string {
 
 // Unwrap returns the cause, where that is more than an answer of Asaas.
 func (e *APIError) Unwrap() error { return e.err }
-
-// HasCode reports whether Asaas gave a code, "invalid_environment" for example.
-func (e *APIError) HasCode(code string) bool {
-	return slices.ContainsFunc(e.Errors, func(d ErrorDetail) bool { return d.Code == code })
-}
 
 // isPause reports whether Asaas asks for a pause.
 func (e *APIError) isPause() bool {
@@ -173,7 +154,7 @@ func (c *Client) judge(o operation, a answered, into any) *APIError {
 		return nil
 	}
 	e := c.failed(o, CallUnknown, fmt.Sprintf("it was answered with %d, %s: ", a.status, o.next()), err)
-	e.Status, e.RateLimit, e.passing = a.status, rateLimitOf(a.header), a.err != nil
+	e.Status, e.passing = a.status, a.err != nil
 	return e
 }
 
@@ -215,8 +196,8 @@ func (c *Client) declined(o operation, a answered) *APIError {
 		outcome = CallUnknown
 	}
 	e := c.failed(o, outcome, fmt.Sprintf("it was answered with %d", a.status), nil)
-	e.Status, e.RateLimit, e.passing = a.status, rateLimitOf(a.header), outcome == CallUnknown
-	e.RetryAfter = e.pauseWanted(a.header)
+	e.Status, e.passing = a.status, outcome == CallUnknown
+	e.RetryAfter = a.pauseWanted()
 	var said ErrorAnswer
 	if a.err == nil && json.Unmarshal(a.body, &said) == nil {
 		all, secrets := said.Errors.Or(nil), c.secrets(o.token)
@@ -265,27 +246,15 @@ const maxPause = 24 * 60 * 60 // seconds
 
 // pauseWanted returns the time that an answer asks to wait: its Retry-After, in seconds or as
 // a date, or else the time of its rate limit; a day at most.
-func (e *APIError) pauseWanted(h http.Header) time.Duration {
-	if seconds, ok := count(h, "Retry-After"); ok {
-		return time.Duration(min(seconds, maxPause)) * time.Second
-	}
-	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
+func (a answered) pauseWanted() time.Duration {
+	seconds, ok := count(a.header, "Retry-After")
+	if at, err := http.ParseTime(a.header.Get("Retry-After")); err == nil {
 		return min(max(time.Until(at), 0), maxPause*time.Second)
 	}
-	if e.Status == http.StatusTooManyRequests && e.RateLimit != nil {
-		return e.RateLimit.Reset
+	if !ok && a.status == http.StatusTooManyRequests {
+		seconds, _ = count(a.header, "RateLimit-Reset")
 	}
-	return 0
-}
-
-func rateLimitOf(h http.Header) *RateLimit {
-	limit, ok := count(h, "RateLimit-Limit")
-	remaining, ok2 := count(h, "RateLimit-Remaining")
-	reset, ok3 := count(h, "RateLimit-Reset")
-	if !ok && !ok2 && !ok3 {
-		return nil
-	}
-	return &RateLimit{Limit: limit, Remaining: remaining, Reset: time.Duration(min(reset, maxPause)) * time.Second}
+	return time.Duration(min(seconds, maxPause)) * time.Second
 }
 
 func count(h http.Header, name string) (n int, ok bool) {

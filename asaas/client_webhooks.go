@@ -17,10 +17,7 @@ import (
 //
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.
 func (c *Client) Webhooks(ctx context.Context) iter.Seq2[*Webhook, error] {
-	return c.list(ctx, "Webhooks")
-}
-
-func (c *Client) list(ctx context.Context, name string) iter.Seq2[*Webhook, error] {
+	const name = "Webhooks"
 	return func(yield func(*Webhook, error) bool) {
 		seen := make(map[string]bool) // pages shift while webhooks come and go
 		for offset, more := 0, true; more; {
@@ -230,7 +227,7 @@ type Penalty struct {
 // See https://docs.asaas.com/docs/queue-penalty.
 func (c *Client) Penalized(ctx context.Context) ([]Penalty, error) {
 	var out []Penalty
-	for w, err := range c.list(ctx, "Penalized") {
+	for w, err := range c.Webhooks(ctx) {
 		if err != nil {
 			return nil, err
 		}

@@ -149,11 +149,11 @@ func ExampleDecimal() {
 }
 
 func ExamplePercent() {
-	rate, err := asaas.ParseDecimal("1.99")
+	rate, err := value.ParseDecimal("1.99")
 	if err != nil {
 		fmt.Println(err)
 	}
-	fee := asaas.PercentOf(rate).Of(asaas.Cents(1999))
+	fee := value.PercentOf(rate).Of(asaas.Cents(1999))
 	fmt.Println(fee, fee.Round(2))
 	// Output: 0.397801 0.40
 }

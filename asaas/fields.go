@@ -3,6 +3,8 @@ package asaas
 import (
 	"bytes"
 	"encoding/json"
+	"sync"
+	"time"
 
 	"github.com/paghooks/paghooks/idem/value"
 )
@@ -25,15 +27,38 @@ type Int = value.Int
 // a bill, the number of a bank.
 type Text = value.Text
 
-// ParseDecimal reads a number in any spelling that JSON has: -3.5, 10.00, 1e2.
-func ParseDecimal(s string) (Decimal, error) { return value.ParseDecimal(s) }
-
 // Cents returns an amount of so many cents: Cents(1050) is R$ 10.50. It panics
 // where the amount in reais has more than 18 digits.
 func Cents(n int64) Decimal { return value.OfCents(n) }
 
-// PercentOf makes a percentage of a number: 2.5 is 2.5 %.
-func PercentOf(n Decimal) Percent { return value.PercentOf(n) }
+// Date is a day, as Asaas wrote it: "2026-08-08", but also "08/08/2026" or
+// "2026-08-08T03:00:00+0000", because the spelling differs between fields and
+// changes. It is a [value.DateIn] of Brasília.
+type Date = value.DateIn[brazil]
+
+// DateTime is an instant, as Asaas wrote it: "2026-08-08 20:45:13", which is
+// Brasília time, or "2026-08-08T23:45:13Z". A day without a time is its first
+// instant. It is a [value.TimeIn] of Brasília.
+type DateTime = value.TimeIn[brazil]
+
+// Brasilia returns the time zone of every time that Asaas writes without one.
+func Brasilia() *time.Location { return brasilia() }
+
+var brasilia = sync.OnceValue(func() *time.Location {
+	if loc, err := time.LoadLocation("America/Sao_Paulo"); err == nil {
+		return loc
+	}
+	return time.FixedZone("-03", -3*60*60) // no time zone data; Brazil has had no summer time since 2019
+})
+
+// brazil is the zone of all that Asaas writes.
+type brazil struct{}
+
+func (brazil) Location() *time.Location { return brasilia() }
+
+func (brazil) Layouts() []string { return brazilian }
+
+var brazilian = []string{"2006-01-02", "02/01/2006", "02/01/2006 15:04:05"}
 
 // AdditionalInfo is the JSON that Asaas adds to an event. Asaas documents an
 // object for PAYMENT_SPLIT_DONE and a message for the blocks because of splits,

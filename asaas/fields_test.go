@@ -12,6 +12,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // parse reads a body of testdata as an event of type E.
@@ -311,7 +312,7 @@ func TestWhatIsNoJSONIsRefused(t *testing.T) {
 // decimal is a number that is there.
 func decimal(t testing.TB, s string) asaas.Decimal {
 	t.Helper()
-	d, err := asaas.ParseDecimal(s)
+	d, err := value.ParseDecimal(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ import (
 // registered. Its events that are parked or retrying are replayed then, also where
 // nothing is held up at Asaas, and where the queue could not be released or
 // watched. The last progress lists the events that are owed after that; see
-// [RecoveryOwed]. Without events the last progress is [RecoveryDone], or
+// [RecoveryOwed]. If events is nil the last progress is [RecoveryDone], or
 // [RecoveryNotNeeded] where nothing is held up, and parked events stay where they
 // are: with the default ParkAfter of idem, an outage of a day ends with every event
 // parked, and with a queue that is fine.
@@ -59,7 +59,7 @@ import (
 // when Recover is done. It deletes events that have waited for 14 days, and reports
 // none of them: the list of events that are owed covers delivered events only. After
 // a longer outage run Reconcile of package charges.
-func Recover(ctx context.Context, client *Client, webhookID, token string, events ...EventStore) iter.Seq2[RecoveryProgress, error] {
+func Recover(ctx context.Context, client *Client, webhookID, token string, events EventStore) iter.Seq2[RecoveryProgress, error] {
 	return func(yield func(RecoveryProgress, error) bool) {
 		r := &recovery{client: client, id: webhookID, token: token, events: events, yield: yield, changed: "nothing was changed"}
 		if err := r.run(ctx); err != nil && !errors.Is(err, errLeft) {
@@ -73,7 +73,7 @@ type recovery struct {
 	client  *Client
 	id      string
 	token   string
-	events  []EventStore
+	events  EventStore // may be nil
 	yield   func(RecoveryProgress, error) bool
 	changed string // for the texts of errors
 }
@@ -219,20 +219,15 @@ func checkWay(w *Webhook, token string) error {
 // oldestFailed returns the oldest event that is retrying, which Asaas will send first, or else
 // the oldest that is parked; the zero event if there is none.
 func (r *recovery) oldestFailed(ctx context.Context) (oldest idem.StoredEvent, err error) {
+	if r.events == nil {
+		return oldest, nil
+	}
 	for _, state := range []idem.State{idem.StateRetrying, idem.StateParked} {
-		for _, events := range r.events {
-			for e, err := range events.List(ctx, idem.Filter{States: []idem.State{state}}) {
-				if err != nil {
-					return oldest, fmt.Errorf("what the application owes is not known: %w", err)
-				}
-				if oldest.ID == "" || e.OccurredAt.Before(oldest.OccurredAt) {
-					oldest = e
-				}
-				break
+		for e, err := range r.events.List(ctx, idem.Filter{States: []idem.State{state}}) {
+			if err != nil {
+				return oldest, owedUnknown(err)
 			}
-		}
-		if oldest.ID != "" {
-			break
+			return e, nil
 		}
 	}
 	return oldest, nil

@@ -214,19 +214,12 @@ func OwedStates() []idem.State { return []idem.State{idem.StateParked, idem.Stat
 //
 //	replayed, err := processor.Replay(ctx, idem.Filter{States: asaas.OwedStates()})
 func ListOwed(ctx context.Context, events EventStore) ([]Owed, error) {
-	found := make(map[EventType]Owed)
-	if err := countOwed(ctx, events, found); err != nil {
-		return nil, err
-	}
-	return mostFirst(found), nil
-}
-
-func countOwed(ctx context.Context, events EventStore, found map[EventType]Owed) error {
 	type entity struct{ scope, key string }
+	found := make(map[EventType]Owed)
 	standing := make(map[entity]bool) // an earlier event of it is parked, or failing
 	for e, err := range events.List(ctx, idem.Filter{States: append(OwedStates(), idem.StatePending)}) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		o, of := found[EventType(e.Type)], entity{e.Scope, e.Key}
 		switch {
@@ -251,32 +244,45 @@ func countOwed(ctx context.Context, events EventStore, found map[EventType]Owed)
 		}
 		found[o.Type] = o
 	}
-	return nil
+	return slices.SortedFunc(maps.Values(found), func(a, b Owed) int {
+		return cmp.Or(cmp.Compare(b.events(), a.events()), cmp.Compare(a.Type, b.Type))
+	}), nil
 }
 
 func (o Owed) events() int { return o.Parked + o.Retrying + o.Pending + o.Failing + o.Waiting }
 
-func mostFirst(found map[EventType]Owed) []Owed {
-	return slices.SortedFunc(maps.Values(found), func(a, b Owed) int {
-		return cmp.Or(cmp.Compare(b.events(), a.events()), cmp.Compare(a.Type, b.Type))
-	})
+// owed is ListOwed of the events that Recover was given.
+func (r *recovery) owed(ctx context.Context) ([]Owed, error) {
+	if r.events == nil {
+		return nil, nil
+	}
+	owed, err := ListOwed(ctx, r.events)
+	if err != nil {
+		return nil, owedUnknown(err)
+	}
+	return owed, nil
 }
 
-// owed is ListOwed for all that Recover was given.
-func (r *recovery) owed(ctx context.Context) ([]Owed, error) {
-	found := make(map[EventType]Owed)
-	for _, events := range r.events {
-		if err := countOwed(ctx, events, found); err != nil {
-			return nil, fmt.Errorf("what the application owes is not known: %w", err)
-		}
+func owedUnknown(err error) error {
+	return fmt.Errorf("what the application owes is not known: %w", err)
+}
+
+// lastArrival is when the application got its last event; zero if that is not
+// known.
+func (r *recovery) lastArrival(ctx context.Context) (last time.Time, err error) {
+	if r.events == nil {
+		return last, nil
 	}
-	return mostFirst(found), nil
+	if last, err = r.events.LastArrival(ctx); err != nil {
+		return last, owedUnknown(err)
+	}
+	return last, nil
 }
 
 // settle replays the owed events, and reports those that are owed then.
 func (r *recovery) settle(ctx context.Context, q queue) error {
 	owed, err := r.owed(ctx) // anew: Asaas has delivered since
-	if err != nil || len(r.events) == 0 {
+	if err != nil || r.events == nil {
 		return err
 	}
 	if slices.ContainsFunc(owed, func(o Owed) bool { return o.Parked+o.Retrying > 0 }) {
@@ -290,61 +296,32 @@ func (r *recovery) settle(ctx context.Context, q queue) error {
 	return r.report(RecoveryProgress{Step: RecoveryOwed, Owed: owed, LastArrival: q.lastArrival}, q)
 }
 
-// lastArrival is when the application got its last event; zero if that is not
-// known.
-func (r *recovery) lastArrival(ctx context.Context) (last time.Time, err error) {
-	for _, events := range r.events {
-		at, err := events.LastArrival(ctx)
-		if err != nil {
-			return last, fmt.Errorf("what the application owes is not known: %w", err)
-		}
-		if at.After(last) {
-			last = at
-		}
-	}
-	return last, nil
-}
-
 func (r *recovery) replay(ctx context.Context, q queue) error {
-	var total idem.Replayed
-	for _, events := range r.events {
-		n, err := events.Replay(ctx, idem.Filter{States: OwedStates()})
-		total.Done, total.Failed, total.Unhandled = total.Done+n.Done, total.Failed+n.Failed, total.Unhandled+n.Unhandled
-		total.Overtaken = append(total.Overtaken, n.Overtaken...)
-		if err != nil {
-			r.did(replayed(total))
-			return err
-		}
+	n, err := r.events.Replay(ctx, idem.Filter{States: OwedStates()})
+	if n.Done+n.Failed+n.Unhandled == 0 { // workers, or Asaas, were faster
+		return err
 	}
-	if total.Done+total.Failed+total.Unhandled == 0 { // workers, or Asaas, were faster
-		return nil
+	if r.did(replayed(n)); err != nil {
+		return err
 	}
-	r.did(replayed(total))
-	return r.report(RecoveryProgress{Step: RecoveryReplayed, Replayed: total}, q)
+	return r.report(RecoveryProgress{Step: RecoveryReplayed, Replayed: n}, q)
 }
 
 // misses returns lines about events that the webhook does not bring to an application that relies on
 // it: a type that has a handler and is not subscribed to, and the order where there is no
 // inbox.
-func misses(w *Webhook, events []EventStore) (lines []string) {
-	subscribed, reported := w.Events.Get()
-	has := make(map[EventType]bool)
-	for _, t := range subscribed {
-		has[canonical(t)] = true
-	}
-	for _, store := range events {
-		handler, ok := store.(interface{ Types() []string })
-		if !ok || !reported {
-			continue
-		}
+func misses(w *Webhook, events EventStore) (lines []string) {
+	subscribed, isReported := w.Events.Get()
+	if handler, ok := events.(interface{ Types() []string }); ok && isReported {
 		for _, t := range handler.Types() {
-			if line := fmt.Sprintf(shown.NeverComes, t); !has[canonical(EventType(t))] && !slices.Contains(lines, line) {
-				lines = append(lines, line)
+			same := func(s EventType) bool { return canonical(s) == canonical(EventType(t)) }
+			if !slices.ContainsFunc(subscribed, same) {
+				lines = append(lines, fmt.Sprintf(shown.NeverComes, t))
 			}
 		}
 	}
 	sent := w.SendType.Or(WebhookSendTypeSequentially)
-	if isInline := func(s EventStore) bool { _, yes := s.(*idem.Processor); return yes }; sent != WebhookSendTypeSequentially && slices.ContainsFunc(events, isInline) {
+	if _, isInline := events.(*idem.Processor); isInline && sent != WebhookSendTypeSequentially {
 		lines = append(lines, fmt.Sprintf(shown.OutOfOrder, shown.Clean(string(sent))))
 	}
 	return lines

@@ -49,7 +49,7 @@ func proved(t *testing.T, url, token string, also ...string) (p asaas.RecoveryPr
 	fields := []string{fmt.Sprintf(`"id":"a","interrupted":false,"penalizedRequestsCount":3,"url":%q`, url)}
 	client, s := clientOn(t, scriptedAnswer{status: 200, body: "{" + strings.Join(append(fields, also...), ",") + "}"})
 	client.Receiver = nil
-	for p, err = range asaas.Recover(t.Context(), client, "a", token) {
+	for p, err = range asaas.Recover(t.Context(), client, "a", token, nil) {
 		break
 	}
 	if s.sent.Load() != 1 || err != nil && !strings.HasPrefix(err.Error(), "asaas: Recover(a): nothing was changed: ") {
@@ -269,18 +269,16 @@ func TestTheOldestFailedEventIsTheOneThatAsaasSendsFirst(t *testing.T) {
 	retrying, parked := idem.StateRetrying, idem.StateParked
 	for _, tt := range []struct {
 		reason string
-		stores []asaas.EventStore
+		store  asaas.EventStore
 		want   string
 	}{
-		{"nothing has failed", []asaas.EventStore{failed{}}, ""},
-		{"the first of a store", []asaas.EventStore{failed{retrying: {at("a", 1), at("b", 2)}}}, "a"},
-		{"Asaas sends what is parked no more", []asaas.EventStore{failed{parked: {at("a", 1)}, retrying: {at("b", 2)}}}, "b"},
-		{"nothing but what is parked", []asaas.EventStore{failed{parked: {at("a", 1), at("b", 2)}}}, "a"},
-		{"the oldest of several stores", []asaas.EventStore{failed{retrying: {at("a", 1)}}, failed{retrying: {at("b", 2)}}}, "a"},
-		{"the oldest of several stores, in another order", []asaas.EventStore{failed{retrying: {at("b", 2)}}, failed{retrying: {at("a", 1)}}}, "a"},
+		{"nothing has failed", failed{}, ""},
+		{"the first", failed{retrying: {at("a", 1), at("b", 2)}}, "a"},
+		{"Asaas sends what is parked no more", failed{parked: {at("a", 1)}, retrying: {at("b", 2)}}, "b"},
+		{"nothing but what is parked", failed{parked: {at("a", 1), at("b", 2)}}, "a"},
 	} {
 		client, _ := clientOn(t, looked(false, 3))
-		for p, err := range asaas.Recover(t.Context(), client, "a", webhookToken, tt.stores...) {
+		for p, err := range asaas.Recover(t.Context(), client, "a", webhookToken, tt.store) {
 			if err != nil || p.Step != asaas.RecoveryProbed || p.Oldest.ID != tt.want || p.Tried {
 				t.Errorf("%s: got %q at the step %q, %v, want %q", tt.reason, p.Oldest.ID, p.Step, err, tt.want)
 			}

@@ -273,7 +273,7 @@ func TestAWebhookOfAHandlerNeedsNoDNS(t *testing.T) {
 	two := fake.AddWebhook(asaastest.Webhook{Handler: answering("two"), Token: webhookToken, Events: types})
 	fake.Emit(asaastest.Event(asaas.EventPaymentReceived))
 	fake.Settle()
-	for progress, err := range asaas.Recover(t.Context(), fake.Client(), two, webhookToken) {
+	for progress, err := range asaas.Recover(t.Context(), fake.Client(), two, webhookToken, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}

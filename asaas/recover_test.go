@@ -69,7 +69,7 @@ func (o *outage) changes() (out []asaastest.Kind) {
 // recoverWith runs Recover, and Asaas's clock with it: as much passes there as
 // between two looks. It returns the steps, with the count of each.
 func (o *outage) recoverWith(ctx context.Context) (steps []string, err error) {
-	for p, err := range asaas.Recover(ctx, o.client, o.id, webhookToken) {
+	for p, err := range asaas.Recover(ctx, o.client, o.id, webhookToken, nil) {
 		if err != nil {
 			return steps, err
 		}
@@ -162,7 +162,7 @@ func looked(interrupted bool, penalized int) scriptedAnswer {
 
 // steps of a recovery whose API answers so.
 func stepsOf(ctx context.Context, client *asaas.Client) (out []string, err error) {
-	for p, err := range asaas.Recover(ctx, client, "a", webhookToken) {
+	for p, err := range asaas.Recover(ctx, client, "a", webhookToken, nil) {
 		if err != nil {
 			return out, err
 		}
@@ -322,7 +322,7 @@ func TestLeavingTheLoopEndsARecovery(t *testing.T) {
 		client, s := clientOn(t, looked(false, 9), scriptedAnswer{status: 204}, looked(false, 8))
 		client.Poll = 1
 		steps := 0
-		for range asaas.Recover(t.Context(), client, "a", webhookToken) {
+		for range asaas.Recover(t.Context(), client, "a", webhookToken, nil) {
 			if steps++; steps > i {
 				break
 			}
@@ -348,7 +348,7 @@ func TestARecoveryThatCannotBeginSaysWhatToDo(t *testing.T) {
 func TestNoKeyIsInTheErrorsOfARecovery(t *testing.T) {
 	t.Parallel()
 	client, _ := clientOn(t, looked(false, 9))
-	for _, err := range asaas.Recover(t.Context(), client, apiKey, "") {
+	for _, err := range asaas.Recover(t.Context(), client, apiKey, "", nil) {
 		if strings.Contains(err.Error(), apiKey) {
 			t.Errorf("it has the key: %v", err)
 		}

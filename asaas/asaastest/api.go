@@ -24,7 +24,7 @@ func (f *Fake) Transport() http.RoundTripper { return f.core.Receiver(f) }
 // client waits, the clock moves on by [Fake.Advance]. So [asaas.Recover] takes
 // minutes of the fake's and none of the test's, and needs nothing else:
 //
-//	for progress, err := range asaas.Recover(ctx, fake.Client(), webhook, token) { … }
+//	for progress, err := range asaas.Recover(ctx, fake.Client(), webhook, token, nil) { … }
 //
 // The fake's own limit of removeBackoff takes the place of MinRemoveBackoff. It
 // panics for an APIKey that is none.

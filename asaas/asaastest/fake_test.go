@@ -335,7 +335,7 @@ func TestAClientWaitsInTheTimeOfTheFake(t *testing.T) {
 		fake.Advance(24 * time.Hour)
 		broken = false
 		start, began := fake.Now(), time.Now()
-		for _, err := range asaas.Recover(t.Context(), fake.Client(), id, "a token") {
+		for _, err := range asaas.Recover(t.Context(), fake.Client(), id, "a token", nil) {
 			if err != nil {
 				t.Error(err)
 			}

@@ -62,7 +62,7 @@ func TestTheAmountsFollowFromTheStatusAndTheRefunds(t *testing.T) {
 				got  asaas.Money
 				want string
 			}{{"paid", got.Paid, c.paid}, {"received", got.Received, c.received}, {"refunded", got.Refunded, c.refunded}, {"refunding", got.Refunding, c.refunding}} {
-				if want, _ := asaas.ParseDecimal(cmp.Or(amount.want, "0")); amount.got != want {
+				if want, _ := value.ParseDecimal(cmp.Or(amount.want, "0")); amount.got != want {
 					t.Errorf("%s is %s, want %s", amount.name, amount.got, want)
 				}
 			}

@@ -34,8 +34,8 @@ type Queues struct {
 	Watch *Watch
 
 	client *asaas.Client
-	token  func() string // a function, so that printing shows no token
-	events []asaas.EventStore
+	token  func() string    // a function, so that printing shows no token
+	events asaas.EventStore // may be nil
 
 	mu    sync.Mutex
 	sound map[string]time.Time // when nothing of the webhook was held up last
@@ -43,9 +43,9 @@ type Queues struct {
 
 var _ gauge.Queues = (*Queues)(nil)
 
-// NewQueues returns the queues of the account of client. token and events are
+// NewQueues returns the queues of the account of client. token and events, which may be nil, are
 // those of [asaas.Recover], which [Queues.Release] runs.
-func NewQueues(client *asaas.Client, token string, events ...asaas.EventStore) *Queues {
+func NewQueues(client *asaas.Client, token string, events asaas.EventStore) *Queues {
 	return &Queues{client: client, token: func() string { return token }, events: events, sound: make(map[string]time.Time)}
 }
 
@@ -85,17 +85,15 @@ func isHeldUp(q gauge.Queue) bool { return q.Interrupted || q.Penalized > 0 }
 // oldestRetrying returns the time at which the oldest event was created that Asaas is
 // to deliver again; zero if that is not known.
 func (q *Queues) oldestRetrying(ctx context.Context) (oldest time.Time) {
-	for _, events := range q.events {
-		for e, err := range events.List(ctx, idem.Filter{States: []idem.State{idem.StateRetrying}}) {
-			if err != nil {
-				break // the database may be down
-			}
-			if created := e.OccurredAt; (asaas.Penalty{}).TimeLeft(created) > 0 { // Asaas has deleted older ones
-				if oldest.IsZero() || created.Before(oldest) {
-					oldest = created
-				}
-				break // they arrive in the order of their creation, or nearly so
-			}
+	if q.events == nil {
+		return oldest
+	}
+	for e, err := range q.events.List(ctx, idem.Filter{States: []idem.State{idem.StateRetrying}}) {
+		if err != nil {
+			break // the database may be down
+		}
+		if (asaas.Penalty{}).TimeLeft(e.OccurredAt) > 0 { // Asaas has deleted older ones
+			return e.OccurredAt // they arrive in the order of their creation, or nearly so
 		}
 	}
 	return oldest
@@ -133,7 +131,7 @@ func (q *Queues) remember(queues []gauge.Queue) {
 // minutes if Asaas's count of failures does not fall.
 func (q *Queues) Release(ctx context.Context, id string) (string, error) {
 	var did []string
-	for progress, err := range asaas.Recover(ctx, q.client, id, q.token(), q.events...) {
+	for progress, err := range asaas.Recover(ctx, q.client, id, q.token(), q.events) {
 		if err != nil {
 			return strings.Join(did, "; "), err
 		}

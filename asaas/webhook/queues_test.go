@@ -67,19 +67,18 @@ func TestQueuesTellWhatIsHeldUpAndForHowLong(t *testing.T) {
 	for _, tt := range []struct {
 		reason string
 		looks  []scriptedAnswer // one a day
-		events []asaas.EventStore
+		events asaas.EventStore
 		want   time.Duration // of the last look
 	}{
-		{"nothing is held up", []scriptedAnswer{sound}, []asaas.EventStore{retrying{ages: []time.Duration{day}}}, 0},
+		{"nothing is held up", []scriptedAnswer{sound}, retrying{ages: []time.Duration{day}}, 0},
 		{"nobody has seen it sound", []scriptedAnswer{stopped, stopped}, nil, 0},
 		{"it was sound a day ago", []scriptedAnswer{sound, penalized}, nil, 13 * day},
 		{"the last time that it was sound counts", []scriptedAnswer{sound, stopped, sound, stopped, stopped}, nil, 12 * day},
-		{"an event is retrying", []scriptedAnswer{stopped}, []asaas.EventStore{retrying{ages: []time.Duration{5 * day, day}}}, 9 * day},
-		{"the oldest of several stores counts", []scriptedAnswer{stopped}, []asaas.EventStore{retrying{ages: []time.Duration{day}}, retrying{ages: []time.Duration{2 * day}}}, 12 * day},
-		{"Asaas has what is older no more", []scriptedAnswer{stopped}, []asaas.EventStore{retrying{ages: []time.Duration{20 * day, 3 * day}}}, 11 * day},
-		{"an event is older than the last sound look", []scriptedAnswer{sound, stopped}, []asaas.EventStore{retrying{ages: []time.Duration{4 * day}}}, 10 * day},
-		{"the last sound look is older than the event", []scriptedAnswer{sound, stopped, stopped}, []asaas.EventStore{retrying{ages: []time.Duration{day}}}, 12 * day},
-		{"the database is unavailable", []scriptedAnswer{sound, stopped}, []asaas.EventStore{retrying{err: errors.New("unavailable")}}, 13 * day},
+		{"an event is retrying", []scriptedAnswer{stopped}, retrying{ages: []time.Duration{5 * day, day}}, 9 * day},
+		{"Asaas has what is older no more", []scriptedAnswer{stopped}, retrying{ages: []time.Duration{20 * day, 3 * day}}, 11 * day},
+		{"an event is older than the last sound look", []scriptedAnswer{sound, stopped}, retrying{ages: []time.Duration{4 * day}}, 10 * day},
+		{"the last sound look is older than the event", []scriptedAnswer{sound, stopped, stopped}, retrying{ages: []time.Duration{day}}, 12 * day},
+		{"the database is unavailable", []scriptedAnswer{sound, stopped}, retrying{err: errors.New("unavailable")}, 13 * day},
 		{"the time is over", append([]scriptedAnswer{sound}, make([]scriptedAnswer, 15)...), nil, time.Second},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
@@ -91,7 +90,7 @@ func TestQueuesTellWhatIsHeldUpAndForHowLong(t *testing.T) {
 					}
 				}
 				client, _ := clientOn(t, tt.looks...)
-				queues := webhook.NewQueues(client, webhookToken, tt.events...)
+				queues := webhook.NewQueues(client, webhookToken, tt.events)
 				var got []gauge.Queue
 				for n := range tt.looks {
 					if n > 0 {
@@ -126,7 +125,7 @@ func TestQueuesThatAreNotToldAreAnError(t *testing.T) {
 		"the key is not taken":                   {status: 401, body: `{}`},
 	} {
 		client, _ := clientOn(t, answer)
-		got, err := webhook.NewQueues(client, webhookToken).Queues(t.Context())
+		got, err := webhook.NewQueues(client, webhookToken, nil).Queues(t.Context())
 		if err == nil || got != nil {
 			t.Errorf("%s: got %v, %v", reason, got, err)
 		}
@@ -147,12 +146,12 @@ func TestAQueueIsReleasedOnceTheWayIsProved(t *testing.T) {
 			t.Parallel()
 			o := newOutage(t, tt.outage)
 			client := o.fake.Client() // its pauses pass in virtual time
-			did, err := webhook.NewQueues(client, "").Release(t.Context(), o.id)
+			did, err := webhook.NewQueues(client, "", nil).Release(t.Context(), o.id)
 			if did != "" || err == nil || !strings.Contains(err.Error(), "nothing was changed: the webhook's token is empty") || len(o.changes()) != 0 {
 				t.Errorf("without a token it did %q, %v: %v", did, o.changes(), err)
 			}
 			o.broken.Store(false)
-			queues := webhook.NewQueues(client, webhookToken)
+			queues := webhook.NewQueues(client, webhookToken, nil)
 			if did, err = queues.Release(t.Context(), o.id); did != tt.want || err != nil {
 				t.Errorf("Release = %q, %v, want %q", did, err, tt.want)
 			}
@@ -168,7 +167,7 @@ func TestAReleaseThatFailsTellsWhatItDid(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := clientOn(t, looked(false, 9), scriptedAnswer{status: 204}, looked(false, 12))
-		did, err := webhook.NewQueues(client, webhookToken).Release(t.Context(), "a")
+		did, err := webhook.NewQueues(client, webhookToken, nil).Release(t.Context(), "a")
 		if did != "the way is proved, handlers were not tried; the penalty is removed" || err == nil || !strings.Contains(err.Error(), "there are new failures") {
 			t.Errorf("Release = %q, %v", did, err)
 		}
@@ -180,7 +179,7 @@ func ExampleQueues() {
 	fake := asaastest.New()
 	defer fake.Close()
 	fake.AddWebhook(asaastest.Webhook{Name: "shop", Handler: http.NotFoundHandler()})
-	queues := webhook.NewQueues(fake.Client(), webhookToken)
+	queues := webhook.NewQueues(fake.Client(), webhookToken, nil)
 	ctx := context.Background()
 	_, _ = queues.Queues(ctx) // while all is well
 

@@ -95,7 +95,7 @@ func TestEveryKindOfTheSpecCanBeDecided(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 			continue
 		}
-		if two, _ := asaas.ParseDecimal("2.5"); w.ID() != "w1" || w.Value() != two || !kind.Known() || !isRefusedAsEvent(body) {
+		if two, _ := value.ParseDecimal("2.5"); w.ID() != "w1" || w.Value() != two || !kind.Known() || !isRefusedAsEvent(body) {
 			t.Errorf("%s: its id is %q, its amount %v, it is known: %t", kind, w.ID(), w.Value(), kind.Known())
 		}
 	}

@@ -102,7 +102,7 @@ func TestAnOutageIsRehearsedByHand(t *testing.T) {
 	}
 	shop.status.Store(http.StatusOK)
 	before := len(shop.bodies)
-	for progress, err := range asaas.Recover(t.Context(), client, stopped[0].Webhook.ID, token) {
+	for progress, err := range asaas.Recover(t.Context(), client, stopped[0].Webhook.ID, token, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}

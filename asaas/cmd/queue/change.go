@@ -144,7 +144,7 @@ func (p *program) recover(ctx context.Context) error {
 	}
 	defer end()
 	p.client.Try = p.tries
-	for progress, err := range asaas.Recover(ctx, p.client, p.id, token, events...) {
+	for progress, err := range asaas.Recover(ctx, p.client, p.id, token, events) {
 		if _, isCall := errors.AsType[*asaas.APIError](err); isCall {
 			return err
 		} else if err != nil {
@@ -159,10 +159,10 @@ func (p *program) recover(ctx context.Context) error {
 
 // failed returns the application's events for a recovery. Without -replay they are only listed, to
 // name the oldest that failed.
-func (p *program) failed(ctx context.Context, isHeldUp bool) (events []asaas.EventStore, end func(), err error) {
+func (p *program) failed(ctx context.Context, isHeldUp bool) (events asaas.EventStore, end func(), err error) {
 	switch {
 	case p.replay:
-		return []asaas.EventStore{p.Events}, func() {}, nil
+		return p.Events, func() {}, nil
 	case !isHeldUp:
 		return nil, func() {}, nil
 	}
@@ -170,7 +170,7 @@ func (p *program) failed(ctx context.Context, isHeldUp bool) (events []asaas.Eve
 	if err != nil || stored == nil {
 		return nil, end, err
 	}
-	return []asaas.EventStore{listed{stored}}, end, nil
+	return listed{stored}, end, nil
 }
 
 // listed are events that stay as they are.
