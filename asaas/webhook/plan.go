@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,8 +12,6 @@ import (
 	"github.com/paghooks/paghooks/asaas/internal/shown"
 	"github.com/paghooks/paghooks/idem/value"
 )
-
-const source = "asaas" // of its events
 
 // NewPlan compares the webhook at Asaas with the types that the application handles:
 // whether it exists, is enabled and not stopped, its URL, order, apiVersion and
@@ -50,34 +47,6 @@ func NewPlan(ctx context.Context, client *asaas.Client, want Settings, d *asaas.
 		return nil, fmt.Errorf("webhook: NewPlan: %w", err)
 	}
 	return p, nil
-}
-
-// Settings is a webhook as an application wants it, for [NewPlan].
-// Printing or logging it shows no token.
-type Settings struct {
-	// Name is the webhook's name at Asaas. The webhook of this name or of this URL
-	// is the application's.
-	Name string
-
-	// URL is the address that Asaas delivers to.
-	URL string
-
-	// Email is the address that Asaas writes to when deliveries fail. A new webhook
-	// needs one. Default: "", that of the webhook is not compared.
-	Email string
-
-	// Token is the token that the application verifies with. A new webhook needs
-	// one, and so does one that has none. Asaas does not show the token that a webhook
-	// has, so this one is not compared with it: see [RotateToken].
-	Token string `json:"-"`
-
-	// SendType is the order of deliveries. Default: SEQUENTIALLY, which an
-	// [idem.Processor] relies on.
-	SendType asaas.WebhookSendType
-
-	// Types are event types that the webhook gets besides those that the
-	// application handles: for another program behind the same URL, for example.
-	Types []asaas.EventType
 }
 
 // Plan is the difference between a webhook at Asaas and the application
@@ -134,12 +103,9 @@ func (p *Plan) Differs() bool { return len(p.Differences) > 0 }
 // String is the plan as people read it: a line for each difference, with its
 // consequence and whether Apply repairs it.
 func (p *Plan) String() string {
-	lines := make([]string, 0, 2+len(p.Differences))
-	switch {
-	case p.Webhook != nil:
-		lines = append(lines, fmt.Sprintf("webhook %s, %q at %s:", p.shown(p.Webhook.ID), p.shown(p.Webhook.Name.Or("")), p.shown(shown.Place(p.Webhook.URL.Or("")))))
-	default:
-		lines = append(lines, fmt.Sprintf("webhook %q at %s:", p.shown(p.want().Name), shown.Place(p.want().URL)))
+	lines := []string{fmt.Sprintf("webhook %q at %s:", p.shown(p.want().Name), shown.Place(p.want().URL))}
+	if p.Webhook != nil {
+		lines[0] = "webhook " + p.named(p.Webhook) + ":"
 	}
 	for _, d := range p.Differences {
 		lines = append(lines, "  - "+d.String())
@@ -153,62 +119,22 @@ func (p *Plan) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// GoString is String.
-func (p *Plan) GoString() string { return p.String() }
-
 // shown returns a text of Asaas's, fit for people.
 func (p *Plan) shown(text string) string {
 	return shown.Clean(text, p.want().Token)
 }
 
-func (p *Plan) listed(all []*asaas.Webhook) string {
-	var parts []string
-	for _, w := range all {
-		parts = append(parts, fmt.Sprintf("%s (%q at %s)", p.shown(w.ID), p.shown(w.Name.Or("")), p.shown(shown.Place(w.URL.Or("")))))
-	}
-	return strings.Join(parts, ", ")
+func (p *Plan) named(w *asaas.Webhook) string {
+	return fmt.Sprintf("%s (%q at %s)", p.shown(w.ID), p.shown(w.Name.Or("")), p.shown(shown.Place(w.URL.Or(""))))
 }
 
 func joined(types []asaas.EventType) string {
-	texts := make([]string, len(types))
-	for i, t := range types {
-		texts[i] = string(t)
+	var texts []string
+	for _, t := range types {
+		texts = append(texts, string(t))
 	}
 	return strings.Join(texts, ", ")
 }
-
-// check finds settings that no webhook can have.
-func (s Settings) check() error {
-	u, err := url.Parse(s.URL)
-	switch {
-	case strings.TrimSpace(s.Name) == "":
-		return errors.New("the settings have no Name: give the webhook's name at Asaas")
-	case err != nil, u.Host == "", u.Scheme != "https" && u.Scheme != "http":
-		return errors.New("the settings have no URL that events can be sent to: give one such as https://shop.example/webhooks/asaas")
-	case !s.sendType().Known():
-		return fmt.Errorf("there is no SendType %q: give SEQUENTIALLY or NON_SEQUENTIALLY", string(s.SendType))
-	}
-	return nil
-}
-
-func (s Settings) sendType() asaas.WebhookSendType {
-	if s.SendType == "" {
-		return asaas.WebhookSendTypeSequentially
-	}
-	return s.SendType
-}
-
-// String implements [fmt.Stringer]. It shows no token, and no part of the URL
-// that may be secret.
-func (s Settings) String() string {
-	return fmt.Sprintf("{Name:%q URL:%q SendType:%s Types:%d}", s.Name, shown.Place(s.URL), s.sendType(), len(s.Types))
-}
-
-// Format implements [fmt.Formatter]: every verb prints String.
-func (s Settings) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
-
-// LogValue implements [slog.LogValuer]. It is String.
-func (s Settings) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // planFor makes the plan for all webhooks of an account.
 func planFor(client *asaas.Client, all []*asaas.Webhook, want Settings, d *asaas.Dispatcher) (*Plan, error) {
@@ -221,27 +147,30 @@ func planFor(client *asaas.Client, all []*asaas.Webhook, want Settings, d *asaas
 	}
 	switch found := matching(all, want); len(found) {
 	case 0:
-		p.add("webhook", false, fmt.Sprintf("the account has no webhook of the name %q or the URL %s: no event comes", p.shown(want.Name), shown.Place(want.URL)))
-		p.Differences[0].Repairable = true
+		p.add("webhook", true, fmt.Sprintf("the account has no webhook of the name %q or the URL %s: no event comes", p.shown(want.Name), shown.Place(want.URL)))
 	case 1:
 		p.take(found[0])
 	default:
+		var names []string
+		for _, w := range found {
+			names = append(names, p.named(w))
+		}
 		p.add("webhook", false, fmt.Sprintf("%d webhooks have this name or this URL: %s: each event may come several times; "+
-			"leave one at Asaas, the others' queues go with them", len(found), p.listed(found)))
+			"leave one at Asaas, the others' queues go with them", len(found), strings.Join(names, ", ")))
 	}
 	return p, nil
 }
 
 // wantedTypes returns the types that the webhook is to get, sorted.
 func wantedTypes(want Settings, d *asaas.Dispatcher) []asaas.EventType {
-	types := make([]asaas.EventType, 0, len(want.Types))
-	for _, t := range want.Types {
-		types = append(types, t.Canonical())
-	}
+	types := slices.Clone(want.Types)
 	if d != nil {
 		for _, t := range d.Types() {
-			types = append(types, asaas.EventType(t).Canonical())
+			types = append(types, asaas.EventType(t))
 		}
+	}
+	for n, t := range types {
+		types[n] = t.Canonical()
 	}
 	slices.Sort(types)
 	return slices.Compact(types)

@@ -18,6 +18,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/webhook"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/oncall/doctor"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
@@ -233,7 +234,7 @@ func TestHealthSaysWhatKeepsEventsAway(t *testing.T) {
 			if !check.Healthy {
 				t.Errorf("before the first look: %+v", check)
 			}
-			if _, err := watch.Look(t.Context()); err != nil {
+			if _, _, err := watch.Problems(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			report := h.Report()
@@ -246,7 +247,7 @@ func TestHealthSaysWhatKeepsEventsAway(t *testing.T) {
 			}
 			p.client.Transport = brokenAPI{}
 			p.client.Wait = func(context.Context, time.Duration) error { return nil }
-			if _, err := watch.Look(t.Context()); err == nil {
+			if _, _, err := watch.Problems(t.Context()); err == nil {
 				t.Fatal("a look without a network succeeds")
 			}
 			if after := watch.Examine(t.Context(), h.Limits)[0]; after.Healthy != (c.says == "") || !strings.Contains(after.Says, "could not be looked at") {
@@ -296,7 +297,7 @@ func TestDoctorWithAClientSaysWhatKeepsEventsAwayAndTheAdviceRepairsIt(t *testin
 				t.Fatalf("it finds %v", found)
 			}
 			plan := p.plan(t)
-			if says, _ := watch.Findings(); !strings.Contains(plan.String(), found[0].Problem) || strings.Join(says, "") != found[0].Problem {
+			if says := watch.Examine(t.Context(), check.Limits{})[0].Says; !strings.Contains(plan.String(), found[0].Problem) || says != found[0].Problem+": see asaas-queue plan" {
 				t.Errorf("doctor says %q, plan %s, health %q", found[0].Problem, plan, says)
 			}
 			if _, err := plan.Apply(t.Context()); err != nil {

@@ -33,17 +33,13 @@ type Watch struct {
 	want       func() Settings // a function, so that printing shows no token
 	dispatcher *asaas.Dispatcher
 
-	mu    sync.Mutex
-	state watched
+	mu      sync.Mutex
+	lost    []Difference // that the last look found which succeeded
+	err     error        // of the last look
+	failing time.Time    // since when looks fail; zero if the last one succeeded
 }
 
-// watched holds the results of the looks until now.
-type watched struct {
-	differences []Difference // of the last look that succeeded, those that lose events
-	looked      bool         // once, at least
-	failing     time.Time    // since when looks fail; zero if the last one succeeded
-	err         error        // of the last look
-}
+const source = "asaas" // of the webhook's events
 
 // unknownAfter is the time for which looks may fail before the webhook is not known to be
 // sound.
@@ -56,13 +52,13 @@ func NewWatch(client *asaas.Client, want Settings, d *asaas.Dispatcher) *Watch {
 }
 
 // Run looks, and looks again after Every, until ctx ends. A look that fails does
-// not end it: see Findings.
+// not end it: see Examine.
 func (w *Watch) Run(ctx context.Context) error {
 	if w.Every <= 0 {
 		return errors.New("webhook: Watch: Every is not positive: set how often to look")
 	}
 	for {
-		_, _ = w.Look(ctx) // Findings has both
+		_, _ = w.look(ctx) // Examine has both
 		select {
 		case <-time.After(w.Every):
 		case <-ctx.Done():
@@ -71,9 +67,8 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 }
 
-// Look asks Asaas now, and returns the differences that lose events. An error is
-// that of [NewPlan].
-func (w *Watch) Look(ctx context.Context) ([]Difference, error) {
+// look asks Asaas now, and returns the differences that lose events.
+func (w *Watch) look(ctx context.Context) ([]Difference, error) {
 	p, err := NewPlan(ctx, w.client, w.want(), w.dispatcher)
 	if err != nil {
 		if ctx.Err() == nil { // a stop says nothing of Asaas
@@ -81,9 +76,21 @@ func (w *Watch) Look(ctx context.Context) ([]Difference, error) {
 		}
 		return nil, err
 	}
-	lost := p.losses()
-	w.note(lost, nil)
-	return lost, nil
+	return w.note(p.losses(), nil), nil
+}
+
+// note keeps the result of a look.
+func (w *Watch) note(lost []Difference, err error) []Difference {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = err
+	switch {
+	case err == nil:
+		w.lost, w.failing = lost, time.Time{}
+	case w.failing.IsZero():
+		w.failing = time.Now()
+	}
+	return lost
 }
 
 // SourceName returns "asaas", the name of its events' source.
@@ -92,19 +99,34 @@ func (w *Watch) SourceName() string { return source }
 // Problems asks Asaas now, and returns a line for each thing that keeps events away, and
 // how to repair them. They have no secret. Package doctor calls it.
 func (w *Watch) Problems(ctx context.Context) (problems []string, advice string, err error) {
-	lost, err := w.Look(ctx)
+	lost, err := w.look(ctx)
 	for _, d := range lost {
 		problems = append(problems, d.Text)
 	}
 	return problems, "see asaas-queue plan; asaas-queue apply repairs all that Asaas's API can", err
 }
 
-// Examine says how the webhook is, from Findings: the check "webhook" of package
-// health. It makes no request.
+// Examine says what keeps events away, as of the last look that succeeded: the check "webhook" of package
+// health. It makes no request, and has no secret. Before the first look all is well.
+//
+// A look that failed is said, and fails the check if looks have failed for an hour, or if the settings are
+// wrong: Asaas's API may be away for a while.
 func (w *Watch) Examine(context.Context, check.Limits) []check.Result {
-	c := check.Result{Source: source, Name: "webhook"}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := check.Result{Source: source, Name: "webhook", Healthy: len(w.lost) == 0}
 	var says []string
-	says, c.Healthy = w.Findings()
+	for _, d := range w.lost {
+		says = append(says, d.Text)
+	}
+	if w.err != nil {
+		text, failing := w.err.Error(), time.Since(w.failing)
+		_, isCall := errors.AsType[*asaas.APIError](w.err)
+		if isCall {
+			text = fmt.Sprintf("the webhook could not be looked at for %s: %v", failing.Round(time.Second), w.err)
+		}
+		says, c.Healthy = append(says, text), c.Healthy && isCall && failing < unknownAfter
+	}
 	c.Says = strings.Join(says, "; ")
 	if c.Says == "" {
 		c.Says = "as far as Asaas says, it is enabled, and subscribed to all that the application handles"
@@ -115,45 +137,6 @@ func (w *Watch) Examine(context.Context, check.Limits) []check.Result {
 	return []check.Result{c}
 }
 
-func (w *Watch) note(lost []Difference, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.state.err = err
-	switch {
-	case err == nil:
-		w.state = watched{differences: lost, looked: true}
-	case w.state.failing.IsZero():
-		w.state.failing = time.Now()
-	}
-}
-
-// Findings returns a line for each thing that keeps events away, as of the last
-// look that succeeded, and whether all is well. The lines have no secret. It
-// makes no request.
-//
-// A look that failed is a line. It means that all is not well only if looks have
-// failed for an hour, or if the settings are wrong: Asaas's API may be away for a
-// while. Before the first look there is nothing to say, and all is well.
-func (w *Watch) Findings() (says []string, sound bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := w.state
-	sound = len(s.differences) == 0
-	for _, d := range s.differences {
-		says = append(says, d.Text)
-	}
-	if s.err == nil {
-		return says, sound
-	}
-	_, isCall := errors.AsType[*asaas.APIError](s.err)
-	failing := time.Since(s.failing)
-	if isCall {
-		says = append(says, fmt.Sprintf("the webhook could not be looked at for %s: %v", failing.Round(time.Second), s.err))
-		return says, sound && failing < unknownAfter
-	}
-	return append(says, s.err.Error()), false
-}
-
 // annotate takes a list of all webhooks for a look, and adds its findings to their
 // queues.
 func (w *Watch) annotate(queues []gauge.Queue, all []*asaas.Webhook) []gauge.Queue {
@@ -162,10 +145,8 @@ func (w *Watch) annotate(queues []gauge.Queue, all []*asaas.Webhook) []gauge.Que
 		w.note(nil, fmt.Errorf("webhook: Watch: %w", err))
 		return append(queues, w.missing(err.Error()))
 	}
-	lost := p.losses()
-	w.note(lost, nil)
 	var problems []string
-	for _, d := range lost {
+	for _, d := range w.note(p.losses(), nil) {
 		if d.Field != "enabled" && d.Field != "interrupted" { // the queue has fields of its own for these
 			problems = append(problems, d.Text)
 		}
