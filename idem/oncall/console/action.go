@@ -105,11 +105,10 @@ func (v *visit) confirm(ctx context.Context) error {
 		return refuse(http.StatusBadRequest, "The filter chooses %s events, and an action of this page is about %s at most: choose a shorter time, or use the command idem.", a.Count, maxChosen)
 	}
 	a.Shown = marksOf(a.Filter.Events)
-	first, err := a.Plan.First(ctx)
-	if err != nil {
+	if a.First, err = a.Plan.First(ctx); err != nil {
 		return err
 	}
-	a.First = v.errorsHidden(first)
+	v.hideErrors(a.First)
 	return v.render(http.StatusOK, "confirm", v.say(a.Label)+"?", a)
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/broker/outbox"
 	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/internal/latest"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
@@ -90,7 +89,7 @@ func New(receivers ...idem.Receiver) *Handler {
 	var parts []health.Part
 	for _, r := range receivers {
 		parts = append(parts, health.Of(r))
-		workers := hasWorkers(r)
+		_, workers := r.(interface{ Drain(context.Context) error }) // whose events can be requeued
 		events := operator.New(r, "")
 		s := &source{name: events.SourceName(), receiver: r, events: events, workers: workers, counts: reading(h, freshCounts, events.State)}
 		s.held = reading(h, freshQueues, func(ctx context.Context) ([]gauge.Queue, error) { return h.Queues[s.name].Queues(ctx) })
@@ -106,15 +105,6 @@ func New(receivers ...idem.Receiver) *Handler {
 	h.Health = health.New(parts...)
 	h.Health.Logger = nil // the program's own logs the same
 	return h
-}
-
-// hasWorkers reports whether events of a receiver can be requeued.
-func hasWorkers(r idem.Receiver) bool {
-	switch r.(type) {
-	case *idem.Inbox, *outbox.Outbox:
-		return true
-	}
-	return false
 }
 
 // Close ends the actions that run in the background, and returns when they have
@@ -170,7 +160,6 @@ var pages = map[string]page{
 	"find":      {http.MethodGet, see, (*visit).find},
 	"conflicts": {http.MethodGet, see, (*visit).conflicts},
 	"blocked":   {http.MethodGet, see, (*visit).blocked},
-	"queues":    {http.MethodGet, see, (*visit).queues},
 	"unmatched": {http.MethodGet, see, (*visit).unmatched},
 	"trail":     {http.MethodGet, see, (*visit).trail},
 	"action":    {http.MethodGet, see, (*visit).action},

@@ -40,26 +40,13 @@ func (v *visit) events(ctx context.Context) error {
 		Choice choice
 		States []idem.State
 		Events []idem.StoredEvent
-		Done   []idem.StoredEvent // of that id, if it is not in a list any more, or of that entity
-		Unread int64              // events that were not looked through for done ones
 		First  bool
 		Next   string
 	}{Choice: chosen, States: []idem.State{idem.StatePending, failing, idem.StateUnhandled, idem.StateParked}, Events: p.Events, First: place.At.IsZero()}
 	if !p.Next.At.IsZero() {
 		shown.Next = query(append(chosen.Fields(), field{"at", p.Next.At.Format(time.RFC3339Nano)}, field{"before", p.Next.Event})...)
 	}
-	switch {
-	case chosen.ID != "" && len(p.Events) == 0:
-		shown.Done, err = v.source.events.WithID(ctx, chosen.ID)
-	case chosen.Entity != "" && chosen.ID == "" && shown.First:
-		var h history
-		h, err = v.source.ofEntity(ctx, chosen.Account, chosen.Entity, false)
-		shown.Done, shown.Unread = slices.DeleteFunc(h.Events, isOpen), h.Unread
-	}
-	if err != nil {
-		return err
-	}
-	shown.Events, shown.Done = v.errorsHidden(shown.Events), v.errorsHidden(shown.Done)
+	v.hideErrors(shown.Events)
 	return v.render(http.StatusOK, "events", v.say("Events"), shown)
 }
 
@@ -100,7 +87,8 @@ func (v *visit) found(ctx context.Context) (d detail, err error) {
 		}
 		return isOpen || a.IsOfNamed
 	})
-	return detail{Lookup: v.errorsHiddenOf(e), Actions: touched, Open: isOpen, Stored: e.Payload != nil, Verbs: may}, nil
+	v.hideErrorsOf(&e)
+	return detail{Lookup: e, Actions: touched, Open: isOpen, Stored: e.Payload != nil, Verbs: may}, nil
 }
 
 func (v *visit) event(ctx context.Context) error {
@@ -324,31 +312,27 @@ func indent(body []byte) ([]byte, bool) {
 	return out.Bytes(), err == nil
 }
 
-// errorsHidden returns events without their errors if the user may not see bodies: a handler's error may
-// contain personal data.
-func (v *visit) errorsHidden(events []idem.StoredEvent) []idem.StoredEvent {
-	if v.access.Reveal {
-		return events
+// hide drops errors if the user may not see bodies: a handler's error may contain personal data.
+func (v *visit) hide(errors ...*string) {
+	for _, text := range errors {
+		if !v.access.Reveal {
+			*text = ""
+		}
 	}
-	hidden := slices.Clone(events)
-	for n := range hidden {
-		hidden[n].LastError = ""
-	}
-	return hidden
 }
 
-// errorsHiddenOf does the same for an event and the event that it waits for.
-func (v *visit) errorsHiddenOf(l operator.Lookup) operator.Lookup {
-	if v.access.Reveal {
-		return l
+func (v *visit) hideErrors(events []idem.StoredEvent) {
+	for n := range events {
+		v.hide(&events[n].LastError)
 	}
-	l.LastError = ""
-	l.Failures = slices.Clone(l.Failures)
-	for n := range l.Failures {
-		l.Failures[n].Error = "–"
+}
+
+// hideErrorsOf does the same for an event, and for the one that it waits for.
+func (v *visit) hideErrorsOf(l *operator.Lookup) {
+	for ; l != nil; l = l.First {
+		v.hide(&l.LastError)
+		for n := range l.Failures {
+			v.hide(&l.Failures[n].Error)
+		}
 	}
-	if l.First != nil {
-		l.First = new(v.errorsHiddenOf(*l.First))
-	}
-	return l
 }

@@ -56,14 +56,6 @@ func (s *source) explain(ctx context.Context, h *history) error {
 	return err
 }
 
-// hideErrors hides the errors of a history from users that may not see them.
-func (v *visit) hideErrors(h *history) {
-	h.Events = v.errorsHidden(h.Events)
-	if h.First != nil {
-		h.First = new(v.errorsHiddenOf(*h.First))
-	}
-}
-
 // find looks in all sources for an event or an entity by its id.
 func (v *visit) find(ctx context.Context) error {
 	text := strings.TrimSpace(v.r.Form.Get("q"))
@@ -82,7 +74,8 @@ func (v *visit) find(ctx context.Context) error {
 			return err
 		}
 		shown.Unread = max(shown.Unread, h.Unread)
-		v.hideErrors(&h)
+		v.hideErrors(h.Events)
+		v.hideErrorsOf(h.First)
 		if len(h.Events) > 0 {
 			shown.Sources = append(shown.Sources, h)
 		}
@@ -155,7 +148,8 @@ func (v *visit) entity(ctx context.Context) error {
 	if err := v.source.explain(ctx, &h); err != nil {
 		return err
 	}
-	v.hideErrors(&h)
+	v.hideErrors(h.Events)
+	v.hideErrorsOf(h.First)
 	return v.render(http.StatusOK, "entity", v.say("Events of an entity"), struct {
 		Account, Key string
 		Verbs        []verb

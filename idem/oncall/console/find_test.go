@@ -56,8 +56,7 @@ func TestFindTakesAnEventOrAnEntityOfAnyAccountAndSource(t *testing.T) {
 	a.get("find?q=n2").want(200, "n2 done", "n2 shop/1 done")
 	a.get("find?q=").want(200, "Write the id of an event")
 	a.get("find?q=nothing").want(200, "No event has the id nothing, and none is about an entity of that name.")
-	a.get("events?source=notes&entity=order-n2").want(200, "Done, or discarded", "n2 done", "n2 shop/1 done")
-	a.get("events?source=notes&id=n2").want(200, "These have", "n2 shop/1 done")
+	a.get("events?source=notes&entity=order-n2").want(200, "All events of this entity, in the order of arrival")
 	a.get("entity?source=notes&entity=order-n2").want(200, "n2 done", "n2 shop/1 done")
 	a.get("entity?source=notes&entity=order-n2&account=shop/1").without("account=&amp;id=n2")
 }
@@ -80,7 +79,7 @@ func TestManyEventsAreReadOnlyWhenSomebodyAsks(t *testing.T) {
 	exec(`update idem_events set key = 'order-e1' where event = 'letters//e0'`)
 	exec(`update pg_class set reltuples = 3e6 where oid = 'idem_events'::regclass`)
 	const ask = "Look for done ones, too : this reads about 3,000,000 events"
-	for _, address := range []string{"find?q=order-e1", "entity?source=letters&entity=order-e1", "events?source=letters&entity=order-e1"} {
+	for _, address := range []string{"find?q=order-e1", "entity?source=letters&entity=order-e1"} {
 		p := a.get(address)
 		p.want(200, "e1", ask, "create index concurrently idem_events_key on idem_events (key)")
 		p.without("<bdi>e0</bdi>")

@@ -120,35 +120,12 @@ func (v *visit) blocked(ctx context.Context) error {
 		return err
 	}
 	for n := range shown {
-		if !v.access.Reveal {
-			shown[n].LastError = ""
-		}
+		v.hide(&shown[n].LastError)
 	}
 	return v.render(http.StatusOK, "blocked", v.say("Blocked entities"), struct {
 		All   int64
 		Shown []operator.Blocked
 	}{all, shown})
-}
-
-// provider holds the queues of a source, as its provider reports them.
-type provider struct {
-	Source string
-	Queues latest.Reading[[]gauge.Queue]
-}
-
-func (v *visit) queues(ctx context.Context) error {
-	var all []provider
-	for _, s := range v.sources {
-		if v.Queues[s.name] != nil {
-			s.refresh(v.Handler)
-		}
-	}
-	for _, s := range v.sources {
-		if v.Queues[s.name] != nil {
-			all = append(all, provider{s.name, s.held.Get(ctx)})
-		}
-	}
-	return v.render(http.StatusOK, "queues", v.say("Provider queues"), all)
 }
 
 // release resumes a provider's queue.

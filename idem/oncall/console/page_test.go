@@ -28,13 +28,12 @@ func TestEveryPageShowsWhatThereIs(t *testing.T) {
 	a.get("events?source=letters").want(200, "e1", "no such order", "e2")
 	a.get("events?source=letters&state=pending").without("<bdi>e1</bdi>")
 	a.get("events?source=notes").want(200, "n1 unhandled new")
-	a.get("events?source=notes&id=n2").want(200, "No event that is not done has this id", "n2 done")
+	a.get("events?source=notes&id=n2").want(200, "No event. Those that are done are found by their id, or by their entity.")
 	a.get("event?source=letters&id=e1").want(200, "Id e1", "State parked", "Failed attempts 1", "no such order: order-e1")
 	a.get("event?source=notes&id=n2").want(200, "State done", "It is not stored")
 	a.get("entity?source=letters&entity=order-e1").want(200, "e1", "e2")
 	a.get("blocked?source=letters").want(200, "order-e1", "e1 paid", "none")
 	a.get("blocked?source=notes").want(200, "No entity is blocked")
-	a.get("queues").want(200, "has not told this page of any provider's queues")
 	a.get("trail?source=letters").want(200, "Nobody has done anything")
 	a.get("confirm?source=letters&action=replay").want(200, "2 events", "e1", "e2")
 	a.get("style.css").want(200)
@@ -254,7 +253,7 @@ func TestHostileTextsAreShownAsText(t *testing.T) {
 	shows := 0
 	for name, p := range map[string]answer{
 		"overview": a.get(""), "events": a.get("events?" + named), "all": a.get("events"), "event": a.get("event?" + named), "entity": a.get("entity?" + named),
-		"find": a.get("find?" + url.Values{"q": {hostile}}.Encode()), "conflicts": a.get("conflicts"), "blocked": a.get("blocked"), "queues": a.get("queues"), "masked": a.post("reveal", one), "whole": a.post("reveal", wholeOne),
+		"find": a.get("find?" + url.Values{"q": {hostile}}.Encode()), "conflicts": a.get("conflicts"), "blocked": a.get("blocked"), "masked": a.post("reveal", one), "whole": a.post("reveal", wholeOne),
 		"confirm": a.get("confirm?action=discard&" + named), "trail": a.get("trail"), "action": a.get("action?id=1"),
 	} {
 		p.want(200)

@@ -43,14 +43,14 @@ func parse(l lang.Lang) map[string]*template.Template {
 		"row_key":      rowKey,
 	}).ParseFS(files, "page/layout.html", "page/parts.html"))
 	all := map[string]*template.Template{}
-	for _, name := range []string{"overview", "events", "entity", "event", "find", "conflicts", "blocked", "queues", "unmatched", "trail", "action", "confirm", "problem"} {
+	for _, name := range []string{"overview", "events", "entity", "event", "find", "conflicts", "blocked", "unmatched", "trail", "action", "confirm", "problem"} {
 		all[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "page/"+name+".html"))
 	}
 	return all
 }
 
 // live has the pages that refresh themselves, with the interval in seconds.
-var live = map[string]int{"overview": 5, "events": 5, "event": 5, "entity": 5, "blocked": 5, "trail": 5, "conflicts": 30, "queues": 30}
+var live = map[string]int{"overview": 5, "events": 5, "event": 5, "entity": 5, "blocked": 5, "trail": 5, "conflicts": 30}
 
 // liveRunning is the interval for a page with a running action.
 const liveRunning = 2
@@ -186,10 +186,7 @@ func (v *visit) file(context.Context) error {
 }
 
 // languages are those of the page, each with its own name.
-var languages = []struct {
-	Lang lang.Lang
-	Name string
-}{{lang.English, "English"}, {lang.Portuguese, "Português"}}
+var languages = map[lang.Lang]string{lang.English: "English", lang.Portuguese: "Português"}
 
 // cookie keeps the language that a person has chosen. Without a path, browsers send it to all
 // pages, which lie in one folder, wherever that is mounted.
@@ -198,25 +195,14 @@ const cookie = "console_lang"
 // language returns the language of a request: the one in its address, which is then kept in a cookie; the one
 // in the cookie; or the one that the browser prefers.
 func language(w http.ResponseWriter, r *http.Request) lang.Lang {
-	if l, ok := known(r.URL.Query().Get("lang")); ok {
+	if l := lang.Lang(r.URL.Query().Get("lang")); languages[l] != "" {
 		http.SetCookie(w, &http.Cookie{Name: cookie, Value: string(l), MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 		return l
 	}
-	if c, err := r.Cookie(cookie); err == nil {
-		if l, ok := known(c.Value); ok {
-			return l
-		}
+	if c, err := r.Cookie(cookie); err == nil && languages[lang.Lang(c.Value)] != "" {
+		return lang.Lang(c.Value)
 	}
 	return lang.OfBrowser(strings.Join(r.Header.Values("Accept-Language"), ","))
-}
-
-func known(value string) (lang.Lang, bool) {
-	for _, l := range languages {
-		if value == string(l.Lang) {
-			return l.Lang, true
-		}
-	}
-	return "", false
 }
 
 // other is a link to a page in the other language.
@@ -227,21 +213,17 @@ type other struct {
 
 // other returns a link to this page in the other language, or to the overview if this page is the answer to a
 // form.
-func (v *visit) other() (o other) {
-	for _, l := range languages {
-		if l.Lang != v.lang {
-			o.Lang, o.Name = l.Lang, l.Name
-		}
+func (v *visit) other() other {
+	l := lang.Portuguese
+	if v.lang == l {
+		l = lang.English
 	}
-	values := url.Values{}
+	page, values := "./", url.Values{}
 	if v.r.Method == http.MethodGet {
-		values = v.r.URL.Query()
-	} else {
-		o.Href = "./"
+		page, values = "", v.r.URL.Query()
 	}
-	values.Set("lang", string(o.Lang))
-	o.Href += "?" + values.Encode()
-	return o
+	values.Set("lang", string(l))
+	return other{l, languages[l], page + "?" + values.Encode()}
 }
 
 // say says a text in the language of the request.

@@ -30,9 +30,9 @@ var headlines = map[string]struct {
 	page string
 }{
 	"postgres":   {"Postgres does not answer, or takes no writes.", ""},
-	"deliveries": {"Deliveries fail here: the provider stops its queue when that goes on.", "queues?"},
+	"deliveries": {"Deliveries fail here: the provider stops its queue when that goes on.", ""},
 	"refused":    {"Deliveries are refused: a token, a secret or a clock is wrong.", ""},
-	"silence":    {"No delivery has come for a long time.", "queues?"},
+	"silence":    {"No delivery has come for a long time.", ""},
 	"handlers":   {"The handlers fail, event after event: see the errors.", "events?state=failing&"},
 	"retrying":   {"Events have been failing for a long time: see the errors.", "events?state=failing&"},
 	"parked":     {"Events are parked: fix what the errors say, then replay them; or acknowledge them until you do.", "events?state=parked&"},
@@ -43,7 +43,7 @@ var headlines = map[string]struct {
 	"clock":      {"The database's clock was put back: events wait until it is that late again.", ""},
 	"canary":     {"The canary does not arrive: real deliveries may not, either.", ""},
 	"unmatched":  {"Charges are paid that match nothing of the application's: match each, or give it back.", "unmatched?"},
-	"webhook":    {"The webhook is disabled at the provider, or lacks types of events.", "queues?"},
+	"webhook":    {"The webhook is disabled at the provider, or lacks types of events.", ""},
 	"answer":     {"A health check does not return.", ""},
 }
 
@@ -89,9 +89,9 @@ func (v *visit) faults(s *source, now latest.Reading[operator.State], queues lat
 	for _, q := range queues.Value {
 		switch name := cmp.Or(q.Name, q.ID); {
 		case !q.Enabled:
-			add("webhook", "queues?", bad, said(v.lang, "The webhook %s is disabled at the provider: what happens meanwhile never comes.", name))
+			add("webhook", "", bad, said(v.lang, "The webhook %s is disabled at the provider: what happens meanwhile never comes.", name))
 		case q.Interrupted:
-			add("queue", "queues?", bad, said(v.lang, "The provider has stopped its queue %s: nothing is delivered.", name))
+			add("queue", "", bad, said(v.lang, "The provider has stopped its queue %s: nothing is delivered.", name))
 		}
 	}
 	return all
@@ -105,7 +105,7 @@ func (v *visit) judged(all []fault, report health.Report) []fault {
 		case c.Healthy:
 		case i >= 0:
 			all[i].Level = bad
-		case known && line.page != "" && line.page != "queues?": // which says the rest
+		case known && line.page != "": // which says the rest
 			all = append(all, fault{c.Source, c.Name, bad, said(v.lang, line.says), "", line.page})
 		case known:
 			all = append(all, fault{c.Source, c.Name, bad, said(v.lang, line.says), c.Says, line.page})

@@ -70,10 +70,10 @@ func TestEveryActionByMouse(t *testing.T) {
 	b.click("a", "replay")
 	b.wantText("2 events", "e4", "e5")
 
-	b.click("a", "Provider queues")
+	b.open("")
 	b.click("button", "Probe, then resume")
 	b.wantText("the probe passed, the queue was resumed")
-	b.click("a", "Provider queues")
+	b.open("")
 	b.wantText("delivers")
 }
 
@@ -142,7 +142,7 @@ func TestEverythingByKeyboard(t *testing.T) {
 	b.enter()
 	b.wantText("fixed", "1 done, 0 failed")
 	b.wantState("e1", idem.StateDone)
-	b.tabTo("Provider queues")
+	b.tabTo("Overview")
 	b.enter()
 	b.tabTo("Probe, then resume")
 	b.enter()
@@ -154,7 +154,7 @@ func TestFindLeadsFromAPaymentToTheEventThatHoldsIt(t *testing.T) {
 	t.Parallel()
 	b := newTab(t)
 	b.accept(received("e1", "pay_1"), received("e2", "pay_1"), received("e3", "pay_2"))
-	b.open("queues")
+	b.open("")
 	b.do(chromedp.SendKeys(chromedp.CSS("header [name=q]"), "pay_1"))
 	b.enter()
 	b.wantText("e1: It is parked: it has failed once, last with: no such order: pay_1", "1 event of its entity waits for it.")
