@@ -89,8 +89,8 @@ func TestAnEventThatAlwaysFailsDelaysTheNextCustomerAsTheGuideSays(t *testing.T)
 	processor.Logger, inbox.Logger = nil, nil
 	for _, c := range []struct {
 		name, id string
-		receiver    http.Handler
-		want        []string
+		receiver http.Handler
+		want     []string
 	}{
 		{"by hand", "", byHand, []string{"stopped after 12h50m0s"}},
 		{"a processor", "1", processor, []string{"the next is taken after 3h50m0s"}},
