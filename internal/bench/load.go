@@ -34,75 +34,61 @@ type sender struct {
 	events *events
 	last   atomic.Int64 // the number of the last event
 	lost   atomic.Int64 // events that were never acknowledged
-	booked [charges]struct{ payments, cents atomic.Int64 }
-}
 
-// loaded holds the results of a turn's deliveries.
-type loaded struct {
-	acknowledged, not200 int64
-	answers              []time.Duration // of the deliveries that were answered 200
+	payments, cents atomic.Int64 // of acknowledged events
+
+	mu      sync.Mutex
+	account account
 }
 
 // load delivers events until a time, so many at once, and then waits for those in flight.
-func (s *sender) load(ctx context.Context, at int, until time.Time) (sum loaded) {
+func (s *sender) load(ctx context.Context, at int, until time.Time) {
 	delivering, giveUp := context.WithDeadline(context.WithoutCancel(ctx), until.Add(repeatFor))
 	defer giveUp()
-	var mu sync.Mutex
 	var workers sync.WaitGroup
 	for range at {
 		workers.Go(func() {
-			var own loaded
 			var known []int64
 			for ctx.Err() == nil && time.Now().Before(until) {
 				if len(known) > 0 && rand.Float64() < duplicates {
-					s.insist(delivering, known[rand.IntN(len(known))], &own)
-				} else if n := s.last.Add(1); s.deliver(delivering, n, &own) {
+					s.insist(delivering, known[rand.IntN(len(known))])
+				} else if n := s.last.Add(1); s.deliver(delivering, n) {
 					known = append(known[max(0, len(known)-63):], n)
 				}
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			sum.acknowledged += own.acknowledged
-			sum.not200 += own.not200
-			sum.answers = append(sum.answers, own.answers...)
 		})
 	}
 	workers.Wait()
-	return sum
 }
 
 // deliver delivers a new event, alone or in two concurrent copies.
-func (s *sender) deliver(ctx context.Context, n int64, own *loaded) bool {
+func (s *sender) deliver(ctx context.Context, n int64) bool {
 	var copied sync.WaitGroup
-	var other loaded
 	again := false
 	if rand.Float64() < concurrent {
-		copied.Go(func() { again = s.insist(ctx, n, &other) })
+		copied.Go(func() { again = s.insist(ctx, n) })
 	}
-	reached := s.insist(ctx, n, own)
+	reached := s.insist(ctx, n)
 	copied.Wait()
-	own.answers, own.not200 = append(own.answers, other.answers...), own.not200+other.not200
 	if !reached && !again {
 		s.lost.Add(1)
 		return false
 	}
-	own.acknowledged++
-	entry := &s.booked[n%charges]
-	entry.payments.Add(1)
-	entry.cents.Add(cents(n))
+	s.payments.Add(1)
+	s.cents.Add(cents(n))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.account.acknowledged++
 	return true
 }
 
 // insist delivers an event until it is answered 200. It reports whether it was.
-func (s *sender) insist(ctx context.Context, n int64, own *loaded) bool {
+func (s *sender) insist(ctx context.Context, n int64) bool {
 	body := s.events.body(n)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		start := time.Now()
-		if s.post(ctx, body) == nil {
-			own.answers = append(own.answers, time.Since(start))
+		if s.post(ctx, body) {
 			return true
 		}
-		own.not200++
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -111,51 +97,27 @@ func (s *sender) insist(ctx context.Context, n int64, own *loaded) bool {
 	}
 }
 
-func (s *sender) post(ctx context.Context, body []byte) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
+// post delivers a body once. It reports whether that was answered 200.
+func (s *sender) post(ctx context.Context, body []byte) (ok bool) {
+	start := time.Now()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return false
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set(asaas.TokenHeader, token)
-	resp, err := s.client.Do(req)
-	if err != nil {
-		return err
+	r.Header = http.Header{"Content-Type": {"application/json"}, asaas.TokenHeader: {token}}
+	if answer, err := s.client.Do(r); err == nil {
+		_, err = io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+		ok = err == nil && answer.StatusCode == http.StatusOK
 	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ok {
+		s.account.answers = append(s.account.answers, time.Since(start))
+	} else {
+		s.account.not200++
 	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("it answered %s", resp.Status)
-	}
-	return nil
-}
-
-// effects holds the payments of a charge in a database.
-type effects struct {
-	Charge          string
-	Payments, Cents int64
-}
-
-// differences returns where the effects differ from what was acknowledged.
-func (s *sender) differences(found []effects) (all []string) {
-	there := map[string]effects{}
-	for _, f := range found {
-		there[f.Charge] = f
-	}
-	for n := range int64(charges) {
-		charge := s.events.charge(n)
-		payments, sum, is := s.booked[n].payments.Load(), s.booked[n].cents.Load(), there[charge]
-		if is.Payments != payments || is.Cents != sum {
-			all = append(all, fmt.Sprintf("%s: %d payments of %d cents were acknowledged, the database has %d of %d cents", charge, payments, sum, is.Payments, is.Cents))
-		}
-		delete(there, charge)
-	}
-	for charge := range there {
-		all = append(all, charge+" is a charge of no event")
-	}
-	return all
+	return ok
 }
 
 // charges is the number of charges. The events are about one after the other.

@@ -21,31 +21,25 @@ import (
 
 // byHand is a receiver that a good engineer writes on pgx, in four round trips: BEGIN; INSERT … ON
 // CONFLICT DO NOTHING; UPDATE; COMMIT.
-type byHand struct{ pool *pgxpool.Pool }
-
-func (h byHand) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	receive(w, r, func(ctx context.Context, e *handEvent, _ []byte) error {
-		return pgx.BeginFunc(ctx, h.pool, func(tx pgx.Tx) error {
+func byHand(pool *pgxpool.Pool) http.Handler {
+	return receive(func(ctx context.Context, e *handEvent, _ []byte) error {
+		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			tag, err := tx.Exec(ctx, `insert into processed (id) values ($1) on conflict do nothing`, e.ID)
 			if err != nil || tag.RowsAffected() == 0 {
 				return err
 			}
-			return e.book(ctx, tx)
+			return book(ctx, tx, e.Payment.ID, e.cents())
 		})
 	})
 }
 
-// oneInsert stores events first, as a good engineer does: one committed INSERT for each request.
-type oneInsert struct {
-	pool   *pgxpool.Pool
-	stored chan<- struct{} // gets an element for each row; nil if they are not waited for
-}
-
-func (h oneInsert) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	receive(w, r, func(ctx context.Context, e *handEvent, body []byte) error {
-		tag, err := h.pool.Exec(ctx, `insert into stored (id, body) values ($1, $2) on conflict do nothing`, e.ID, body)
-		if tag.RowsAffected() > 0 && h.stored != nil {
-			h.stored <- struct{}{}
+// oneInsert stores events first, as a good engineer does: one committed INSERT for each request. stored gets
+// an element for each row, unless it is nil.
+func oneInsert(pool *pgxpool.Pool, stored chan<- struct{}) http.Handler {
+	return receive(func(ctx context.Context, e *handEvent, body []byte) error {
+		tag, err := pool.Exec(ctx, `insert into stored (id, body) values ($1, $2) on conflict do nothing`, e.ID, body)
+		if tag.RowsAffected() > 0 && stored != nil {
+			stored <- struct{}{}
 		}
 		return err
 	})
@@ -88,7 +82,7 @@ returning body`).Scan(&body)
 		if err := json.Unmarshal(body, &e); err != nil {
 			return err
 		}
-		return e.book(ctx, tx)
+		return book(ctx, tx, e.Payment.ID, e.cents())
 	})
 }
 
@@ -103,32 +97,30 @@ type handEvent struct {
 	} `json:"payment"`
 }
 
-func (e *handEvent) book(ctx context.Context, tx pgx.Tx) error {
-	return book(ctx, tx, e.Payment.ID, e.cents())
-}
-
 func (e *handEvent) cents() int64 { return int64(math.Round(e.Payment.Value * 100)) }
 
-// receive verifies and decodes a delivery, and answers it by what do returns.
-func receive(w http.ResponseWriter, r *http.Request, do func(context.Context, *handEvent, []byte) error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
-	if err != nil || asaas.Verify(r.Header, body, token) != nil {
-		w.WriteHeader(http.StatusUnauthorized)
-		return
-	}
-	var e handEvent
-	if err := json.Unmarshal(body, &e); err != nil || e.Event != string(asaas.EventPaymentReceived) {
-		w.WriteHeader(http.StatusBadRequest)
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 8*time.Second)
-	defer cancel()
-	if err := do(ctx, &e, body); err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"received":true}`)
+// receive verifies and decodes deliveries, and answers them by what do returns.
+func receive(do func(context.Context, *handEvent, []byte) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+		if err != nil || asaas.Verify(r.Header, body, token) != nil {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		var e handEvent
+		if err := json.Unmarshal(body, &e); err != nil || e.Event != string(asaas.EventPaymentReceived) {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 8*time.Second)
+		defer cancel()
+		if err := do(ctx, &e, body); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"received":true}`)
+	})
 }
 
 // delivery is a job: a delivered event. A second job with the same ID is not inserted.
@@ -141,15 +133,15 @@ type delivery struct {
 // Kind names the job in River's tables.
 func (delivery) Kind() string { return "delivery" }
 
-// riverJobs receives deliveries as jobs of River, and works on them.
+// riverJobs inserts deliveries as jobs of River, and works on them.
 type riverJobs struct {
 	river.WorkerDefaults[delivery]
 	pool *pgxpool.Pool
 	jobs *river.Client[pgx.Tx]
 }
 
-func newRiver(ctx context.Context, s *schema) (*riverJobs, error) {
-	driver := riverpgxv5.New(s.pool)
+func newRiver(ctx context.Context, pool *pgxpool.Pool) (*riverJobs, error) {
+	driver := riverpgxv5.New(pool)
 	migrator, err := rivermigrate.New(driver, nil)
 	if err != nil {
 		return nil, err
@@ -157,22 +149,20 @@ func newRiver(ctx context.Context, s *schema) (*riverJobs, error) {
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return nil, fmt.Errorf("making River's tables: %w", err)
 	}
-	r := &riverJobs{pool: s.pool}
+	r := &riverJobs{pool: pool}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, r)
 	r.jobs, err = river.NewClient(driver, &river.Config{
-		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 4 * int(s.pool.Config().MaxConns)}},
+		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 4 * int(pool.Config().MaxConns)}},
 		Workers:       workers,
 		FetchCooldown: time.Millisecond,
 	})
 	return r, err
 }
 
-func (r *riverJobs) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	receive(w, req, func(ctx context.Context, e *handEvent, _ []byte) error {
-		_, err := r.jobs.Insert(ctx, delivery{e.ID, e.Payment.ID, e.cents()}, &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true}})
-		return err
-	})
+func (r *riverJobs) insert(ctx context.Context, e *handEvent, _ []byte) error {
+	_, err := r.jobs.Insert(ctx, delivery{e.ID, e.Payment.ID, e.cents()}, &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true}})
+	return err
 }
 
 // Work books a payment and completes the job in one transaction, so that it is booked exactly once.
