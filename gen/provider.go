@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -79,6 +80,27 @@ var (
 	testTemplate string
 )
 
+// namesOf returns the fields of an event's provider.Names.
+func namesOf(e spec.Event) string {
+	return inLines(literal("Key", e.Keys, "ID", e.IDs, "Times", e.Times, "Test", e.Test, "Ping", e.Ping), 90)
+}
+
+// literal returns the fields of a composite literal, by their names and values, without those that are zero.
+func literal(namesAndValues ...any) (fields []string) {
+	for pair := range slices.Chunk(namesAndValues, 2) {
+		if !reflect.ValueOf(pair[1]).IsZero() {
+			fields = append(fields, fmt.Sprintf("%s: %#v", pair...))
+		}
+	}
+	return fields
+}
+
+// code is a Go expression.
+type code string
+
+// GoString implements [fmt.GoStringer].
+func (c code) GoString() string { return string(c) }
+
 // schemeCode is a scheme in the generated package.
 type schemeCode struct {
 	Name, Go string
@@ -104,26 +126,6 @@ func (p provider) providerCode() (string, error) {
 	return executed("provider", providerTemplate, data)
 }
 
-// namesOf returns the fields of an event's provider.Names.
-func namesOf(e spec.Event) string {
-	var fields []string
-	for _, list := range []struct {
-		name  string
-		paths []string
-	}{{"Key", e.Keys}, {"ID", e.IDs}, {"Times", e.Times}} {
-		if list.paths != nil {
-			fields = append(fields, list.name+": []string{"+quotedList(list.paths)+"}")
-		}
-	}
-	if e.Test != "" {
-		fields = append(fields, "Test: "+strconv.Quote(e.Test))
-	}
-	if e.Ping {
-		fields = append(fields, "Ping: true")
-	}
-	return inLines(fields, 90)
-}
-
 func (p provider) schemes() []schemeCode {
 	var out []schemeCode
 	for i, s := range p.Provider.Verify {
@@ -140,7 +142,7 @@ func (p provider) schemes() []schemeCode {
 }
 
 func goScheme(s spec.Scheme) string {
-	hash := "crypto." + strings.ToUpper(s.Hash)
+	hash := code("crypto." + strings.ToUpper(s.Hash))
 	switch s.Scheme {
 	case "token":
 		return fmt.Sprintf("provider.Token{Header: %q}", s.Header)
@@ -151,25 +153,16 @@ func goScheme(s spec.Scheme) string {
 	case "none":
 		return "provider.None{}"
 	}
+	var tolerance code
+	if s.Tolerance > 0 {
+		tolerance = code(fmt.Sprintf("%d * time.Second", s.Tolerance))
+	}
 	texts := s.Text
 	if texts == nil {
 		texts = []string{"{body}"}
 	}
-	fields := []string{fmt.Sprintf("Header: %q", s.Header), "Hash: " + hash, fmt.Sprintf("Texts: %q", strings.Join(texts, "\n"))}
-	if s.Encoding == "base64" {
-		fields = append(fields, "Base64: true")
-	}
-	if s.Value != "" {
-		fields = append(fields, fmt.Sprintf("Value: %q", s.Value))
-	}
-	for _, header := range []struct{ field, name string }{{"TimeHeader", s.TimeHeader}, {"IDHeader", s.IDHeader}, {"TypeHeader", s.TypeHeader}} {
-		if header.name != "" {
-			fields = append(fields, fmt.Sprintf("%s: %q", header.field, header.name))
-		}
-	}
-	if s.Tolerance > 0 {
-		fields = append(fields, fmt.Sprintf("Tolerance: %d * time.Second", s.Tolerance))
-	}
+	fields := literal("Header", s.Header, "Hash", hash, "Texts", strings.Join(texts, "\n"), "Base64", s.Encoding == "base64", "Value", s.Value,
+		"TimeHeader", s.TimeHeader, "IDHeader", s.IDHeader, "TypeHeader", s.TypeHeader, "Tolerance", tolerance)
 	return "provider.HMAC{\n" + strings.Join(fields, ",\n") + ",\n}"
 }
 

@@ -25,9 +25,9 @@ type Event struct {
 	Details string // more than the summary, seldom
 	URL     string // its documentation
 	Aliases []string
-	Keys    Paths          // x-entity-key, as package provider follows it
-	IDs     Paths          // x-event-id
-	Times   Paths          // x-event-time
+	Keys    []string       // x-entity-key, as package provider follows it
+	IDs     []string       // x-event-id
+	Times   []string       // x-event-time
 	Test    string         // x-test
 	Ping    bool           // x-ping
 	Example map[string]any // values of this event type, by their paths; other types of the family have other values
