@@ -12,8 +12,6 @@ import (
 )
 
 // Webhook is a webhook of the account, with the state of its queue.
-//
-// https://docs.asaas.com/docs/create-new-webhook-via-api
 type Webhook struct {
 	// A UUID.
 	ID string `json:"id"`
@@ -72,8 +70,6 @@ func (v WebhookSendType) Known() bool {
 }
 
 // WebhookCreate is the configuration of a new webhook.
-//
-// https://docs.asaas.com/docs/create-new-webhook-via-api
 type WebhookCreate struct {
 	// A name for people.
 	Name string `json:"name"`
@@ -106,8 +102,6 @@ func (v WebhookCreate) LogValue() slog.Value { return personal.LogValue("Webhook
 
 // WebhookUpdate is a change of a webhook. What is absent stays as it is.
 // E-mail and apiVersion cannot be changed.
-//
-// https://docs.asaas.com/docs/how-to-reactivate-an-interrupted-queue
 type WebhookUpdate struct {
 	// A name for people.
 	Name value.Optional[string] `json:"name,omitzero"`
@@ -133,8 +127,6 @@ func (v WebhookUpdate) Format(f fmt.State, _ rune) { personal.Print(f, "WebhookU
 func (v WebhookUpdate) LogValue() slog.Value { return personal.LogValue("WebhookUpdate", v) }
 
 // WebhookPage is a page of the list of webhooks.
-//
-// https://docs.asaas.com/docs/create-new-webhook-via-api
 type WebhookPage struct {
 	// Always "list".
 	Object value.Optional[string] `json:"object,omitzero"`
@@ -198,8 +190,6 @@ type Transaction struct {
 }
 
 // WebhookDeleted is the answer to the removal of a webhook.
-//
-// https://docs.asaas.com/reference/remove-webhook
 type WebhookDeleted struct {
 	// Whether it is removed.
 	Deleted value.Optional[bool] `json:"deleted,omitzero"`

@@ -38,8 +38,6 @@ type Account struct {
 // Payment is a charge: what a customer owes, or money that came in unasked.
 // What does not apply to a charge is usually left out, what has no value yet
 // is usually null.
-//
-// https://docs.asaas.com/reference/retrieve-a-single-payment
 type Payment struct {
 	// Always "payment".
 	Object string `json:"object"`
@@ -1958,8 +1956,6 @@ func (v PixAutomaticEligibilityStatus) Known() bool {
 // Withdrawal is the money about to leave the account, or a split that was
 // just settled: Asaas asks whether it may. Exactly one of the objects is
 // there, the one that Type names.
-//
-// https://docs.asaas.com/docs/mecanismo-para-validacao-de-saque-via-webhooks
 type Withdrawal struct {
 	Type WithdrawalType `json:"type"`
 	// A transfer to a bank account, a Pix key or another Asaas account.

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 
@@ -64,60 +62,34 @@ func (p provider) declarations(wanted func(*openapi3.Schema) bool) (string, erro
 }
 
 // selected returns the wanted schemas, changed for oapi-codegen: an event has an extension that
-// types.tmpl reads in place of its allOf, which would become a copy of the envelope's fields; a
-// schema without a page has the page of the first webhook or operation that refers to it; and each
+// types.tmpl reads in place of its allOf, which would become a copy of the envelope's fields; and each
 // property has its place in the file as x-order.
 func (p provider) selected(wanted func(*openapi3.Schema) bool) openapi3.Schemas {
 	out := make(openapi3.Schemas)
-	pages := p.pages()
 	for name, ref := range p.Schemas() {
 		if !wanted(ref.Value) {
 			continue
 		}
 		schema := *ref.Value
 		schema.AllOf, schema.AdditionalProperties = nil, openapi3.AdditionalProperties{}
-		schema.ExternalDocs = cmp.Or(schema.ExternalDocs, pages[spec.SchemaPrefix+name])
-		schema.Extensions = spec.With(schema.Extensions, "x-embeds-envelope", spec.IsEvent(ref.Value))
+		_, redacts := p.hides(&openapi3.SchemaRef{Ref: spec.SchemaPrefix + name, Value: ref.Value}, make(map[string]bool))
+		schema.Extensions = spec.With(spec.With(schema.Extensions, "x-embeds-envelope", spec.IsEvent(ref.Value)), "x-redacts", redacts)
 		schema.Properties = make(openapi3.Schemas)
 		for name, property := range ref.Value.Properties {
-			field := ordered(p.undescribed(property))
+			field := ordered(property)
+			if property.Ref != "" && property.Value.Description == p.Resolved(property).Description {
+				value := *property.Value
+				value.Description = "" // the comment of the type has it
+				field.Value = &value
+			}
 			if p.MayLack(ref.Value, name) {
 				field.Extensions[mayLackName] = true
-			}
-			if _, hides := p.hides(property, make(map[string]bool)); hides {
-				field.Extensions[redactName] = true
 			}
 			schema.Properties[name] = field
 		}
 		out[name] = ordered(&openapi3.SchemaRef{Value: &schema, Origin: spec.SchemaOrigin(ref)})
 	}
 	return out
-}
-
-// pages returns the documentation of schemas: the page of the first webhook or operation that refers
-// to the schema.
-func (p provider) pages() map[string]*openapi3.ExternalDocs {
-	out := make(map[string]*openapi3.ExternalDocs)
-	for _, operation := range append(p.Posts(), p.Operations()...) {
-		for _, ref := range operation.Schemas() {
-			if out[ref.Ref] == nil {
-				out[ref.Ref] = operation.ExternalDocs
-			}
-		}
-	}
-	return out
-}
-
-// undescribed removes a property's description if it is the description of the schema that the
-// property refers to: the comment of the type has it.
-func (p provider) undescribed(ref *openapi3.SchemaRef) *openapi3.SchemaRef {
-	if ref.Ref == "" || ref.Value.Description != p.Schemas()[spec.SchemaName(ref.Ref)].Value.Description {
-		return ref
-	}
-	value, out := *ref.Value, *ref
-	value.Description = ""
-	out.Value = &value
-	return &out
 }
 
 func ordered(ref *openapi3.SchemaRef) *openapi3.SchemaRef {
@@ -136,7 +108,6 @@ func init() {
 		"fieldType":  fieldType,
 		"fieldName":  fieldName,
 		"isOptional": isOptional,
-		"redacts":    redacts,
 	})
 }
 
@@ -220,14 +191,6 @@ func (p provider) clientSchemas() map[*openapi3.Schema]bool {
 		delete(client, schema)
 	}
 	return client
-}
-
-// redactName marks, in memory, a property that is not printed, or not all of it.
-const redactName = "x-redact"
-
-// redacts reports whether a struct has such properties.
-func redacts(t codegen.TypeDefinition) bool {
-	return slices.ContainsFunc(t.Schema.Properties, func(p codegen.Property) bool { return p.Extensions[redactName] != nil })
 }
 
 // personalTable returns the table of what is not printed.

@@ -84,8 +84,6 @@ type Event interface {
 func (e *Envelope) envelope() *Envelope { return e }
 
 // OpenpixDisputeCreatedEvent is an event about a dispute.
-//
-// https://developers.woovi.com/docs/webhook/webhook-overview
 type OpenpixDisputeCreatedEvent struct {
 	Envelope
 
@@ -93,8 +91,6 @@ type OpenpixDisputeCreatedEvent struct {
 }
 
 // ChargeEvent is an event about a charge.
-//
-// https://developers.woovi.com/docs/webhook/webhook-overview
 type ChargeEvent struct {
 	Envelope
 
@@ -113,8 +109,6 @@ func (v ChargeEvent) Format(f fmt.State, _ rune) { personal.Print(f, "ChargeEven
 func (v ChargeEvent) LogValue() slog.Value { return personal.LogValue("ChargeEvent", v) }
 
 // MovementEvent is an event about money that leaves the account.
-//
-// https://developers.woovi.com/docs/webhook/webhook-overview
 type MovementEvent struct {
 	Envelope
 
