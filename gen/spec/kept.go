@@ -51,10 +51,8 @@ type keeper struct {
 // extensionNames are the extensions of schemas and webhooks.
 var extensionNames = []string{
 	EntityKeyName, eventIDName, eventTimeName, testName, pingName, isEventName, aliasesName, exampleName, essentialName, personalName,
-	goTypeName, goNameName, EnumDocsName, layoutName,
+	goTypeName, goNameName, EnumDocsName, LayoutName,
 }
-
-const layoutName = "x-layout" // the one layout of a body that has a property
 
 func pointer(place []string) string { return strings.Join(place, "\x00") }
 

@@ -17,6 +17,7 @@ const (
 
 	EnumDocsName  = "x-enum-descriptions" // value of an enum: its description
 	EntityKeyName = "x-entity-key"        // path, or paths, to the id of an event's entity
+	LayoutName    = "x-layout"            // the one layout of a body that has a property
 
 	UndocumentedName = "x-undocumented" // true, or the values of an enum that are delivered, though the provider's document lacks them
 
