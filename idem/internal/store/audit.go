@@ -40,12 +40,6 @@ returning id, ` + onDisk
 	return id, err
 }
 
-// NoteAction records the progress of an action, unless it has ended.
-func NoteAction(ctx context.Context, db DB, id int64, progress string) error {
-	_, err := db.Exec(ctx, `update idem_audit set result = $2 where id = $1 and ended_at is null`, id, progress)
-	return err
-}
-
 // ChangedBy records the events that an action changed, and the result, in the transaction that changes them.
 // each is the result for each event. If a person has asked the action to end, ChangedBy records nothing and
 // returns that person: the caller rolls the transaction back. After ChangedBy it is too late to ask.
@@ -76,9 +70,14 @@ func EndAction(ctx context.Context, db DB, id int64, result string) error {
 	return err
 }
 
-// actionColumns are the columns that scanAction reads of an action a.
+// actionColumns are the columns that scanAction reads of an action a. The result of a replay that has not ended
+// is how far it has come.
 const actionColumns = `
-select a.id, a.at, a.actor, a.action, a.source, a.filter, a.reason, cardinality(a.events), coalesce(a.result, ''), a.ended_at,
+select a.id, a.at, a.actor, a.action, a.source, a.filter, a.reason, cardinality(a.events),
+	coalesce(a.result, case when a.action like '%replay' then (
+		select format('%s of %s: %s done, %s failed, %s without a handler', count(*), cardinality(a.events), count(*) filter (where result = 'done'),
+			count(*) filter (where result = 'failed'), count(*) filter (where result = 'unhandled'))
+		from idem_audit_events where action = a.id and result <> 'left' having count(*) > 0) end, ''), a.ended_at,
 	a.ended_at is null and a.seen_at > now() - ` + aliveSQL + `, coalesce(a.stopped_by, '')`
 
 func scanAction(row pgx.CollectableRow, more ...any) (a Action, err error) {

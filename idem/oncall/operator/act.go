@@ -35,7 +35,6 @@ func (o *Operator) replay(
 			left[key] = true
 		}
 		first, last := "", idem.Replayed{}
-		note := o.notes(ctx, on.id, len(chosen.Events))
 		sum, err = run(ctx, chosen, func(sum idem.Replayed, e idem.Event, failure error) {
 			key := store.Event(e).RowKey()
 			result := became(sum, last)
@@ -47,8 +46,12 @@ func (o *Operator) replay(
 			if failure != nil && first == "" {
 				first = fmt.Sprintf("; first failure: %s %s", e.Type, e.ID) // without its error, which may name a person
 			}
-			o.ran(sum, len(chosen.Events), e, failure)
-			note(sum)
+			if o.Failed != nil && failure != nil {
+				o.Failed(e, failure)
+			}
+			if o.Progress != nil {
+				o.Progress(sum, len(chosen.Events))
+			}
 		})
 		rest := ""
 		if err == nil {
@@ -82,16 +85,6 @@ func became(sum, last idem.Replayed) string {
 		return "unhandled"
 	}
 	return "left"
-}
-
-// ran calls the application's functions for an event that was replayed.
-func (o *Operator) ran(sum idem.Replayed, of int, e idem.Event, failure error) {
-	if o.Failed != nil && failure != nil {
-		o.Failed(e, failure)
-	}
-	if o.Progress != nil {
-		o.Progress(sum, of)
-	}
 }
 
 // Requeue records and runs [idem.Inbox.Requeue]. It returns an error for a processor,
@@ -267,7 +260,7 @@ func (o *Operator) Erase(ctx context.Context, events []idem.StoredEvent, reason 
 	if err != nil {
 		return e, err
 	}
-	open := idem.Filter{States: []idem.State{idem.StatePending, idem.StateRetrying, idem.StateUnhandled, idem.StateParked}, Events: []string{}}
+	open := idem.Filter{States: notDone, Events: []string{}}
 	if o.EraseNotDone {
 		open.Events = keys
 	}

@@ -175,20 +175,10 @@ func has(v any, names []string, text string) bool {
 		return slices.ContainsFunc(v, func(v any) bool { return has(v, names, text) })
 	case map[string]any:
 		for name, v := range v {
-			if slices.Contains(names, name) && isText(v, text) || has(v, names, text) {
+			if slices.Contains(names, name) && (v == any(text) || v == any(json.Number(text))) || has(v, names, text) {
 				return true
 			}
 		}
-	}
-	return false
-}
-
-func isText(v any, text string) bool {
-	switch v := v.(type) {
-	case string:
-		return v == text
-	case json.Number:
-		return v.String() == text
 	}
 	return false
 }

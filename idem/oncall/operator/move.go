@@ -84,17 +84,12 @@ func (o *Operator) Rescope(ctx context.Context, scope string, to Account, reason
 	return moved, err
 }
 
-// maxName is the length in bytes of the longest scope and name that are stored.
-const maxName = 255
-
-func nameable(s string) bool { return store.Storable(s, maxName) == s }
-
 func checkRescope(from, to Account) error {
 	switch {
-	case to.Source == "" || strings.Contains(to.Source, "/") || !nameable(to.Source):
+	case to.Source == "" || strings.Contains(to.Source, "/") || !store.Nameable(to.Source):
 		return fmt.Errorf("operator: the source to move events to is %q: give the name that the receiver has", to.Source)
-	case !nameable(to.Scope):
-		return fmt.Errorf("operator: the scope to move events to has %d bytes, or is no text: give one of at most %d", len(to.Scope), maxName)
+	case !store.Nameable(to.Scope):
+		return fmt.Errorf("operator: the scope to move events to has %d bytes, or is no text: give one of at most %d", len(to.Scope), store.MaxName)
 	case from == to:
 		return fmt.Errorf("operator: the events of %s would be moved to where they are: give another scope", from)
 	}
@@ -198,8 +193,8 @@ const importBatch = 1000
 // Import ends at an error of events, and at an event without an id. What was imported until then stays.
 func (o *Operator) Import(ctx context.Context, scope string, events iter.Seq2[OldEvent, error], reason string) (sum Imported, err error) {
 	switch {
-	case !nameable(scope):
-		return sum, fmt.Errorf("operator: importing events: the scope has %d bytes, or is no text: give the one of the account's Credentials, of at most %d", len(scope), maxName)
+	case !store.Nameable(scope):
+		return sum, fmt.Errorf("operator: importing events: the scope has %d bytes, or is no text: give the one of the account's Credentials, of at most %d", len(scope), store.MaxName)
 	case scope == "" && o.in.AlwaysScoped():
 		return sum, errors.New("operator: importing events: the scope is empty, and the receiver gives every event one: give that of the account's Credentials")
 	}
@@ -303,13 +298,13 @@ func (o *Operator) complete(ctx context.Context, on *acting, keys []string, sum 
 // named returns the event as [idem.Endpoint] names it.
 func (o *Operator) named(scope string, e OldEvent) store.Event {
 	named := store.Event{Source: o.SourceName(), Scope: scope, ID: e.ID, Type: e.Type, Key: e.Key}
-	if !nameable(named.ID) {
+	if !store.Nameable(named.ID) {
 		named.ID = idem.BodyID([]byte(named.ID))
 	}
-	if !nameable(named.Type) {
+	if !store.Nameable(named.Type) {
 		named.Type = ""
 	}
-	if !nameable(named.Key) {
+	if !store.Nameable(named.Key) {
 		named.Key = idem.BodyID([]byte(named.Key))
 	}
 	return named

@@ -24,7 +24,7 @@ import (
 //
 // An action is recorded before it begins, and is not begun if that fails. Its result is recorded at its end.
 // An action without an end is running while it is Alive; otherwise its process is dead. The entry of a running
-// replay has its progress, every second, and the outcome of each event as soon as it is processed: see
+// replay has its progress, and the outcome of each event as soon as it is processed: see
 // [Operator.Outcomes]. A requeue, a discard and an erase record the events that they change in the transaction
 // that changes them. [Operator.Stop] ends an action of any process.
 //
@@ -132,21 +132,15 @@ func (o *Operator) protect(ctx context.Context, a store.Action, do func() (strin
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
-			o.logPanic(ctx, a, fmt.Errorf("%w\n%s", err, debug.Stack()))
+			if stack := debug.Stack(); o.Logger != nil {
+				_ = pgtx.Protect(func() error {
+					o.Logger.ErrorContext(ctx, "webhook "+a.Action+" failed", slog.String("source", a.Source), slog.String("error", fmt.Sprintf("%v\n%s", err, stack)))
+					return nil
+				})
+			}
 		}
 	}()
 	return do()
-}
-
-// logPanic logs a panic, unless the logger panics.
-func (o *Operator) logPanic(ctx context.Context, a store.Action, err error) {
-	if o.Logger == nil {
-		return
-	}
-	_ = pgtx.Protect(func() error {
-		o.Logger.ErrorContext(ctx, "webhook "+a.Action+" failed", slog.String("source", a.Source), slog.String("error", err.Error()))
-		return nil
-	})
 }
 
 // maxRecorded limits the bytes of a filter or a reason in the trail: lists of
@@ -155,25 +149,6 @@ const maxRecorded = 2000
 
 // recordTime limits the record of an action's end.
 const recordTime = 5 * time.Second
-
-// noteEvery is the interval at which the record of a replay says how far it has come.
-const noteEvery = time.Second
-
-// notes returns a function to call after each event of a replay. It stores the progress in the trail's entry,
-// once a second at most.
-func (o *Operator) notes(ctx context.Context, id int64, of int) func(idem.Replayed) {
-	var noted time.Time
-	return func(sum idem.Replayed) {
-		if of < 2 || time.Since(noted) < noteEvery {
-			return
-		}
-		note := fmt.Sprintf("%d of %d: %s", sum.Done+sum.Failed+sum.Unhandled, of, text(sum))
-		_ = pgtx.Ask(ctx, o.in.Pool(), func(ctx context.Context, conn *pgxpool.Conn) error {
-			return store.NoteAction(ctx, conn, id, note)
-		}) // a replay goes on without it
-		noted = time.Now()
-	}
-}
 
 // text returns the sum as people read it.
 func text(r idem.Replayed) string {
