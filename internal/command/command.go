@@ -11,6 +11,7 @@
 package command
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -153,16 +154,38 @@ func (c *Command) Confirm(ctx context.Context, question string) error {
 	if err := c.Attended(); err != nil {
 		return err
 	}
-	yes, err := terminal.Confirm(ctx, c.In, c.Err, question, "y", "yes")
-	switch {
-	case errors.Is(err, terminal.ErrNobody):
+	fmt.Fprintf(c.Err, "%s [y/N] ", question)
+	answer, err := readLine(ctx, c.In)
+	switch answer = strings.ToLower(strings.TrimSpace(answer)); {
+	case ctx.Err() != nil:
+		fmt.Fprintln(c.Err)
+		return Error(statusOf(context.Cause(ctx)), fmt.Errorf("nothing was changed: %w", context.Cause(ctx)))
+	case err != nil && answer == "":
+		fmt.Fprintln(c.Err)
 		return c.nobody()
-	case err != nil:
-		return Error(statusOf(err), fmt.Errorf("nothing was changed: %w", err))
-	case !yes:
+	case answer != "y" && answer != "yes":
 		return ErrDeclined
 	}
 	return nil
+}
+
+// readLine reads a line from the terminal, unless ctx ends before.
+func readLine(ctx context.Context, in io.Reader) (string, error) {
+	type typed struct {
+		line string
+		err  error
+	}
+	done := make(chan typed, 1)
+	go func() {
+		line, err := bufio.NewReader(in).ReadString('\n')
+		done <- typed{line, err}
+	}()
+	select {
+	case t := <-done:
+		return t.line, t.err
+	case <-ctx.Done(): // the reader is left: the program ends
+		return "", ctx.Err()
+	}
 }
 
 // Attended returns an error where there is no terminal to ask at.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -48,8 +49,8 @@ func shop(s *settings) *command.Command {
 			Flags: []command.Flags{func(f *flag.FlagSet) {
 				f.IntVar(&s.count, "count", 1, "paint `N` times")
 				f.Func("since", "walls since a `time`", command.Time(&s.since, time.UTC))
-				f.Var(command.Duration(&s.every, 5*time.Second), "every", "rest for this `time`")
-				f.Var(command.List(&s.types), "type", "this `type` of paint")
+				f.Func("every", "rest for this `time`", command.Duration(&s.every))
+				f.Func("type", "this `type` of paint", command.List(&s.types))
 				f.Bool("a-flag-with-a-name-that-is-long", false, "and its text")
 			}},
 			Run: func(_ context.Context, words []string) error {
@@ -75,12 +76,12 @@ func run(ctx context.Context, c *command.Command, args ...string) said {
 func TestFlagsAndWordsComeInAnyOrder(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"paint north":                             `["north"] loud=false count=1 types=[] every=5s`,
-		"paint -count 2 north --loud south":       `["north" "south"] loud=true count=2 types=[] every=5s`,
-		"paint north --count=2 -loud=true":        `["north"] loud=true count=2 types=[] every=5s`,
-		"-loud paint north":                       `["north"] loud=true count=1 types=[] every=5s`,
-		"-loud paint -loud=false north":           `["north"] loud=false count=1 types=[] every=5s`,
-		"paint -count 3 -- -count -h -- north":    `["-count" "-h" "--" "north"] loud=false count=3 types=[] every=5s`,
+		"paint north":                             `["north"] loud=false count=1 types=[] every=0s`,
+		"paint -count 2 north --loud south":       `["north" "south"] loud=true count=2 types=[] every=0s`,
+		"paint north --count=2 -loud=true":        `["north"] loud=true count=2 types=[] every=0s`,
+		"-loud paint north":                       `["north"] loud=true count=1 types=[] every=0s`,
+		"-loud paint -loud=false north":           `["north"] loud=false count=1 types=[] every=0s`,
+		"paint -count 3 -- -count -h -- north":    `["-count" "-h" "--" "north"] loud=false count=3 types=[] every=0s`,
 		"paint north -type a,b -type c -every 2d": `["north"] loud=false count=1 types=["a" "b" "c"] every=48h0m0s`,
 	} {
 		if diff := cmp.Diff(said{Out: want + "\n"}, run(t.Context(), shop(new(settings)), strings.Fields(line)...)); diff != "" {
@@ -134,7 +135,7 @@ Flags:
   -count N
     	paint N times (default 1)
   -every time
-    	rest for this time (default 5s)
+    	rest for this time
   -json
     	print JSON
   -loud
@@ -224,6 +225,10 @@ func TestAQuestionIsAnsweredByAPersonOrNothingIsChanged(t *testing.T) {
 		want       said
 	}{
 		{"yes", "y\n", true, said{Out: "painted", Err: "Paint? [y/N] "}},
+		{"YES", " YES \r\n", true, said{Out: "painted", Err: "Paint? [y/N] "}},
+		{"yes, and the end of the input", "y", true, said{Out: "painted", Err: "Paint? [y/N] "}},
+		{"the default", "\n", true, said{Status: 1, Err: "Paint? [y/N] shop: nothing was changed: the answer was not y\n"}},
+		{"no clear yes", "yeah\n", true, said{Status: 1, Err: "Paint? [y/N] shop: nothing was changed: the answer was not y\n"}},
 		{"no", "n\n", true, said{Status: 1, Err: "Paint? [y/N] shop: nothing was changed: the answer was not y\n"}},
 		{"nobody is there", "y\n", false, said{Status: 2, Err: "shop: nothing was changed: nobody is at a terminal to confirm it: give -yes\n"}},
 		{"the terminal is closed", "", true, said{Status: 2, Err: "Paint? [y/N] \nshop: nothing was changed: nobody is at a terminal to confirm it: give -yes\n"}},
@@ -240,6 +245,23 @@ func TestAQuestionIsAnsweredByAPersonOrNothingIsChanged(t *testing.T) {
 		if diff := cmp.Diff(test.want, run(t.Context(), c, "walls")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.why, diff)
 		}
+	}
+}
+
+func TestAQuestionEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	in, typist := io.Pipe() // never writes
+	defer typist.Close()
+	c := shop(new(settings))
+	c.In, c.Asks = in, true
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c.Verbs[1].Run = func(ctx context.Context, _ []string) error {
+		cancel(errors.New("interrupt signal received"))
+		return c.Confirm(ctx, "Sure?")
+	}
+	want := said{Status: command.Interrupted, Err: "Sure? [y/N] \nshop: nothing was changed: interrupt signal received\n"}
+	if diff := cmp.Diff(want, run(ctx, c, "walls")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

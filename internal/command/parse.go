@@ -120,32 +120,16 @@ func (c *Command) JSON(into *bool, usage string) Flags {
 	}
 }
 
-// Duration returns the value of a flag that is a duration above zero, such as 45d or 12h, and
-// sets its default; 0 is none.
-func Duration(into *time.Duration, byDefault time.Duration) flag.Value {
-	*into = byDefault
-	return duration{into}
-}
-
-// duration is a flag's value that may also be in days.
-type duration struct{ into *time.Duration }
-
-// String returns the duration; "" if there is none.
-func (d duration) String() string {
-	if d.into == nil || *d.into == 0 {
-		return ""
+// Duration returns a function that sets a flag that is a duration above zero, such as 45d or 12h.
+func Duration(into *time.Duration) func(string) error {
+	return func(text string) error {
+		value, err := parseDuration(text)
+		if err != nil || value <= 0 {
+			return errors.New("it is no time such as 45d, 12h or 5s")
+		}
+		*into = value
+		return nil
 	}
-	return d.into.String()
-}
-
-// Set sets it.
-func (d duration) Set(text string) error {
-	value, err := parseDuration(text)
-	if err != nil || value <= 0 {
-		return errors.New("it is no time such as 45d, 12h or 5s")
-	}
-	*d.into = value
-	return nil
 }
 
 // Time returns a function that sets a flag that is a time, or how long ago it was. A time without a zone is
@@ -176,22 +160,19 @@ func parseDuration(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// List returns the value of a flag that may be repeated, or have several values with commas
-// between.
-func List(into *[]string) flag.Value { return (*list)(into) }
-
-type list []string
-
-// String returns the values.
-func (l *list) String() string { return strings.Join(*l, ",") }
-
-// Set adds values.
-func (l *list) Set(text string) error {
-	for part := range strings.SplitSeq(text, ",") {
-		if part == "" {
+// List returns a function that adds to a flag that may be repeated, or have several values with commas between.
+func List(into *[]string) func(string) error {
+	return func(text string) error {
+		values := strings.Split(text, ",")
+		if slices.Contains(values, "") {
 			return errors.New("it is empty")
 		}
-		*l = append(*l, part)
+		*into = append(*into, values...)
+		return nil
 	}
-	return nil
+}
+
+// Each returns a function that adds to a flag that may be repeated. A value may be empty, and have commas.
+func Each(into *[]string) func(string) error {
+	return func(text string) error { *into = append(*into, text); return nil }
 }

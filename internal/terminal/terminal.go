@@ -1,12 +1,9 @@
-// Package terminal prints at a terminal, and asks the person there.
+// Package terminal prints at a terminal.
 package terminal
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,46 +28,6 @@ func Is(stream any) bool {
 	}
 	null, err := os.Stat(os.DevNull)
 	return err != nil || !os.SameFile(info, null)
-}
-
-// ErrNobody is the error of a question without an answer.
-var ErrNobody = errors.New("nobody answered")
-
-// Confirm asks a question, and returns whether the answer is one of yes, the first of which the
-// question names. The error is
-// ErrNobody if in ends first, and the cause of ctx if that does.
-func Confirm(ctx context.Context, in io.Reader, out io.Writer, question string, yes ...string) (is bool, err error) {
-	fmt.Fprintf(out, "%s [%s/N] ", question, yes[0])
-	answer, err := readLine(ctx, in)
-	switch {
-	case ctx.Err() != nil:
-		fmt.Fprintln(out)
-		return false, context.Cause(ctx)
-	case err != nil && answer == "":
-		fmt.Fprintln(out)
-		return false, ErrNobody
-	}
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return slices.Contains(yes, answer), nil
-}
-
-// readLine reads a line from the terminal, unless ctx ends before.
-func readLine(ctx context.Context, in io.Reader) (string, error) {
-	type typed struct {
-		line string
-		err  error
-	}
-	done := make(chan typed, 1)
-	go func() {
-		line, err := bufio.NewReader(in).ReadString('\n')
-		done <- typed{line, err}
-	}()
-	select {
-	case t := <-done:
-		return t.line, t.err
-	case <-ctx.Done(): // the reader is left: the program ends
-		return "", ctx.Err()
-	}
 }
 
 // Clean returns a stranger's text as one line that is fit for a terminal: control characters and
@@ -110,16 +67,12 @@ func Wrap(text string, width, indent int) string {
 // Text returns a text of several lines, a body for example, that is fit for a terminal: each
 // character that it would act on is U+FFFD, but for tabs and the ends of lines.
 func Text(text string) string {
-	lines := strings.Split(text, "\n")
-	for n := range lines {
-		lines[n] = strings.Map(func(r rune) rune {
-			if !unicode.IsPrint(r) && r != '\t' {
-				return unicode.ReplacementChar
-			}
-			return r
-		}, strings.TrimSuffix(lines[n], "\r"))
-	}
-	return strings.Join(lines, "\n")
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) && r != '\t' && r != '\n' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.ReplaceAll(text, "\r\n", "\n"))
 }
 
 // PrintJSON writes a value as a line of JSON. A character that does not print is escaped, since a terminal

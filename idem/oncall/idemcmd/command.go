@@ -49,7 +49,7 @@ type Command struct {
 func (c *Command) Run(ctx context.Context) int {
 	p := &program{
 		Command: *c, zone: time.Local, now: time.Now, pause: pause,
-		asks: terminal.Is(c.Stdin) && terminal.Is(c.Stderr), redraws: terminal.Is(c.Stdout), progresses: terminal.Is(c.Stderr),
+		asks: terminal.Is(c.Stdin) && terminal.Is(c.Stderr), progresses: terminal.Is(c.Stderr),
 		width: terminal.Width(c.Stdout),
 	}
 	for _, w := range []*io.Writer{&p.Stdout, &p.Stderr} {
@@ -67,7 +67,6 @@ type program struct {
 	now        func() time.Time
 	pause      func(context.Context, time.Duration) error
 	asks       bool // Stdin and Stderr are terminals
-	redraws    bool // Stdout is a terminal
 	progresses bool // Stderr is a terminal
 	width      int  // of Stdout; 0 if it is not a terminal
 

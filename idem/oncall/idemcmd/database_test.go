@@ -112,7 +112,6 @@ func TestARoleThatMayNotCreateTablesCanDoEverything(t *testing.T) {
 		{[]string{"show", "-entity", "pay_2"}, false, "bad_2: It is parked"},
 		{[]string{"conflicts", "-json"}, false, "evt_1"},
 		{[]string{"blocked"}, false, "pay_2"},
-		{[]string{"stats", "-every", "2s", "-times", "1"}, false, "parked 3"},
 		{[]string{"requeue", "-yes", "bad_2"}, false, "1 event of notes: requeued"},
 		{[]string{"replay", "-yes", "bad_5&77"}, true, "1 done"},
 		{[]string{"replay", "-dry-run", "bad_6"}, true, "1 done"},

@@ -225,7 +225,6 @@ func TestOutputIsAsPeopleAndProgramsReadIt(t *testing.T) {
 	}{
 		"stats.txt":              {[]string{"stats"}, command.Done},
 		"stats.json":             {[]string{"stats", "-json"}, command.Done},
-		"stats_every.txt":        {[]string{"stats", "-every", "2s", "-times", "1"}, command.Done},
 		"list.txt":               {[]string{"list"}, command.Done},
 		"list_narrow.txt":        {[]string{"list"}, command.Done},
 		"list.json":              {[]string{"list", "-json", "-state", "parked,pending"}, command.Done},

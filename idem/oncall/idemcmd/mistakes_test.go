@@ -31,7 +31,6 @@ func TestWrongUsageExits2AndSaysWhatIsRight(t *testing.T) {
 		{"no time", []string{"list", "-since", "yesterday"}, "nor how long ago, such as 2h or 3d"},
 		{"negative limit", []string{"list", "-limit", "-1"}, "-limit is -1: give 0 for all"},
 		{"looks that never rest", []string{"stats", "-every", "1ms"}, "that would load the database; give 1s or more"},
-		{"looks of which there is one", []string{"stats", "-times", "2"}, "give -every, too"},
 		{"discard without a reason", []string{"discard", "bad_2"}, "give a -reason"},
 		{"discard of everything", []string{"discard", "-reason", "x"}, "say which events to discard"},
 		{"discard of every state", []string{"discard", "-yes", "-reason", "x", "-state", "pending,retrying", "-state", "unhandled,parked"}, "say which events to discard"},

@@ -2,9 +2,7 @@ package idemcmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -55,7 +53,7 @@ func (p *program) stats(ctx context.Context) error {
 		return err
 	}
 	if !p.json {
-		return p.printStats(p.Stdout, all)
+		return p.printStats(all)
 	}
 	return p.printBacklogs(all)
 }
@@ -95,9 +93,9 @@ func (p *program) backlogs(ctx context.Context) (all []backlog, err error) {
 }
 
 // printStats prints a table, and the next steps.
-func (p *program) printStats(w io.Writer, all []backlog) error {
+func (p *program) printStats(all []backlog) error {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, "No event is stored.")
+		_, err := fmt.Fprintln(p.Stdout, "No event is stored.")
 		return err
 	}
 	t := &terminal.Table{Heads: []string{"SOURCE", "WORKERS", "PENDING", "FAILING", "RETRYING", "UNHANDLED", "PARKED", "BLOCKED ENTITIES"}}
@@ -108,23 +106,23 @@ func (p *program) printStats(w io.Writer, all []backlog) error {
 		failing, parked, blocked = failing || b.Failing.Events > 0, parked || b.Parked.Events > 0, blocked || b.BlockedKeys > 0
 		acknowledged += b.Acknowledged
 	}
-	if err := t.Print(w, p.width, 0); err != nil {
+	if err := t.Print(p.Stdout, p.width, 0); err != nil {
 		return err
 	}
 	if failing || parked || blocked {
-		fmt.Fprintln(w)
+		fmt.Fprintln(p.Stdout)
 	}
 	if failing {
-		fmt.Fprintln(w, "Failing events are tried again: idem list -failed shows why.")
+		fmt.Fprintln(p.Stdout, "Failing events are tried again: idem list -failed shows why.")
 	}
 	if parked {
-		fmt.Fprintln(w, "Parked events stay until somebody acts: idem list -state parked shows why.")
+		fmt.Fprintln(p.Stdout, "Parked events stay until somebody acts: idem list -state parked shows why.")
 	}
 	if acknowledged > 0 {
-		fmt.Fprintln(w, command.Text("Acknowledged, so that health is not red for them: %s.", p.events(acknowledged)))
+		fmt.Fprintln(p.Stdout, command.Text("Acknowledged, so that health is not red for them: %s.", p.events(acknowledged)))
 	}
 	if blocked {
-		fmt.Fprintln(w, "Events wait behind an earlier one of their entity: idem blocked shows which.")
+		fmt.Fprintln(p.Stdout, "Events wait behind an earlier one of their entity: idem blocked shows which.")
 	}
 	return nil
 }
@@ -134,7 +132,7 @@ const tickTime = 10 * time.Second
 
 // watch prints the backlogs until ctx ends. One look is over before the next begins.
 func (p *program) watch(ctx context.Context) error {
-	for n := 1; ; n++ {
+	for {
 		looking, cancel := context.WithTimeout(ctx, tickTime)
 		all, err := p.backlogs(looking)
 		cancel()
@@ -144,20 +142,11 @@ func (p *program) watch(ctx context.Context) error {
 		if writing := p.printTick(all, err); writing != nil {
 			return writing
 		}
-		if n == p.times {
-			if err != nil {
-				return errSaid
-			}
-			return nil
-		}
 		if p.pause(ctx, p.every) != nil {
 			return nil
 		}
 	}
 }
-
-// clearScreen has a terminal begin at the top, and forget its content.
-const clearScreen = "\x1b[H\x1b[2J"
 
 func (p *program) printTick(all []backlog, failed error) error {
 	switch {
@@ -166,12 +155,6 @@ func (p *program) printTick(all []backlog, failed error) error {
 		return nil
 	case p.json:
 		return p.printBacklogs(all)
-	case p.redraws:
-		var screen strings.Builder // written at once, so that it does not flicker
-		fmt.Fprintf(&screen, "%s%s\n\n", clearScreen, command.Text("%s, every %s; Ctrl-C ends it", p.at(p.now()), p.every.String()))
-		err := p.printStats(&screen, all)
-		_, writing := io.WriteString(p.Stdout, screen.String())
-		return errors.Join(err, writing)
 	}
 	for _, b := range all {
 		_, err := fmt.Fprintf(p.Stdout, "%s  %s  workers %d  pending %s  failing %s  retrying %s  unhandled %s  parked %s  blocked entities %d\n", p.at(p.now()), terminal.Clean(b.Source),

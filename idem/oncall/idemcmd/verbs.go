@@ -39,10 +39,9 @@ var verbs = []verb{
 		name: "stats", about: "how many events are not done, by state, and how old the oldest is",
 		more: "Pending events are next for the workers of an inbox. The provider delivers retrying ones again. Parked ones\n" +
 			"failed too often, unhandled ones had no handler: nothing happens to them by itself.\n" +
-			"With -every it looks again and again, until Ctrl-C: in a terminal it redraws, elsewhere it adds lines.",
+			"With -every it looks again and again, and adds lines, until Ctrl-C.",
 		flags: with(bySource, func(o *options, f *flag.FlagSet) {
-			f.Var(command.Duration(&o.every, 0), "every", "look again after this `time`, 1s at least")
-			f.IntVar(&o.times, "times", 0, "with -every: end after `N` looks; 0 is never")
+			f.Func("every", "look again after this `time`, 1s at least", command.Duration(&o.every))
 		}), run: (*program).stats,
 	},
 	{
@@ -60,7 +59,7 @@ var verbs = []verb{
 			"  create index concurrently idem_events_key on idem_events (key)\n" +
 			"With it the answer is there at once, and storing an event takes more work: docs/oncall.md has the numbers.",
 		flags: with(bySource, onlyScope, acting, limit(200), func(o *options, f *flag.FlagSet) {
-			f.Var((*each)(&o.filter.Keys), "entity", "the events about this `entity`, a payment's id for example; repeat it for more")
+			f.Func("entity", "the events about this `entity`, a payment's id for example; repeat it for more", command.Each(&o.filter.Keys))
 			f.BoolVar(&o.payload, "payload", false, "show the body, which holds personal data; this is recorded")
 		}), audited: true, run: (*program).show,
 	},
@@ -133,7 +132,7 @@ var verbs = []verb{
 			"Not reached: the application's own tables, what brokers keep, messages of an outbox under other ids,\n" +
 			"logs, traces and backups. docs/private-data.md has each place, and how to erase it.",
 		flags: with(bySource, onlyScope, acting, confirming, func(o *options, f *flag.FlagSet) {
-			f.Var((*each)(&o.filter.Keys), "entity", "the events about this `entity`, a payment's id for example; repeat it for more")
+			f.Func("entity", "the events about this `entity`, a payment's id for example; repeat it for more", command.Each(&o.filter.Keys))
 			f.BoolVar(&o.eraseOpen, "discard", false, "give up events that are not done, and erase them: they will not be processed")
 		}), audited: true, acts: true, run: acts((*program).planErase),
 	},
@@ -144,10 +143,10 @@ var verbs = []verb{
 			"one run is forgotten by a run 23 hours later, so the first one forgets nothing. It also repairs what changing\n" +
 			"rows by hand left.",
 		flags: with(bySource, acting, confirming, func(o *options, f *flag.FlagSet) {
-			f.Var(command.Duration(&o.retention, 0), "retention", "forget done, unhandled and discarded events of this `age` or older; default: as the receiver is set, else 45d")
+			f.Func("retention", "forget done, unhandled and discarded events of this `age` or older; default: as the receiver is set, else 45d", command.Duration(&o.retention))
 			f.BoolVar(&o.allowProcessingTwice, "allow-processing-twice", false, "accept a -retention below 31 days: an event that is delivered again after that is processed a second time")
-			f.Var(command.Duration(&o.parkedRetention, 0), "parked-retention", "also forget parked events of this `age` or older; default: as the receiver is set, else never")
-			f.Var(command.Duration(&o.auditRetention, 0), "audit-retention", "also delete entries of the audit trail of this `age` or older; default: as the receiver is set, else never")
+			f.Func("parked-retention", "also forget parked events of this `age` or older; default: as the receiver is set, else never", command.Duration(&o.parkedRetention))
+			f.Func("audit-retention", "also delete entries of the audit trail of this `age` or older; default: as the receiver is set, else never", command.Duration(&o.auditRetention))
 		}), audited: true, acts: true, run: (*program).prune,
 	},
 	{
@@ -185,7 +184,7 @@ var verbs = []verb{
 			"in no table: -health asks the program. Settings such as Retention are those of the program's receivers: the prebuilt\n" +
 			"command checks only the defaults.",
 		flags: with(bySource, func(o *options, f *flag.FlagSet) {
-			f.Var((*each)(&o.health), "health", "the `URL` of the program's health.Health; repeat it for each process")
+			f.Func("health", "the `URL` of the program's health.Health; repeat it for each process", command.Each(&o.health))
 			f.BoolVar(&o.all, "all", false, "also hints, and what this role may not see")
 		}), noTables: true, variables: []string{healthURL}, run: (*program).doctor,
 	},
@@ -198,7 +197,7 @@ func withoutWorkers(o *options, f *flag.FlagSet) {
 }
 
 func onlyScope(o *options, f *flag.FlagSet) {
-	f.Var((*each)(&o.filter.Scopes), "account", "the event's `account`; repeat it for more")
+	f.Func("account", "the event's `account`; repeat it for more", command.Each(&o.filter.Scopes))
 }
 
 // minRetention is the shortest -retention without -allow-processing-twice: see idem.Common.Retention.
@@ -224,8 +223,6 @@ func (v *verb) check(p *program) error {
 		return command.Usage("-entity shows all events of an entity, without their bodies: give it alone, or the ids of events")
 	case p.limit < 0:
 		return command.Usage("-limit is %d: give 0 for all", p.limit)
-	case v.name == "stats" && p.times != 0 && p.every == 0:
-		return command.Usage("-times is a number of looks: give -every, too")
 	case v.name == "stats" && p.every > 0 && p.every < time.Second:
 		return command.Usage("-every is %s: that would load the database; give 1s or more", p.every)
 	case v.name == "prune" && p.retention > 0 && p.retention < minRetention && !p.allowProcessingTwice:
@@ -279,7 +276,6 @@ type options struct {
 
 	payload bool
 	every   time.Duration
-	times   int
 	print   bool
 
 	retention, parkedRetention, auditRetention time.Duration // 0 is the receiver's
@@ -300,7 +296,7 @@ type options struct {
 // A flagSet of a verb is made of these.
 var (
 	bySource = func(o *options, f *flag.FlagSet) {
-		f.Var(command.List(&o.sources), "source", "only events of this `source`, a provider such as asaas; repeat it for more, or separate them by commas")
+		f.Func("source", "only events of this `source`, a provider such as asaas; repeat it for more, or separate them by commas", command.List(&o.sources))
 	}
 	choosing = choosingAmong("unhandled,parked")
 	acting   = func(o *options, f *flag.FlagSet) {
@@ -323,21 +319,14 @@ func choosingAmong(states string) func(*options, *flag.FlagSet) {
 
 // choosingInAnyState is the flags that choose events, but -state.
 func choosingInAnyState(o *options, f *flag.FlagSet) {
-	f.Var((*each)(&o.filter.Scopes), "account", "events of this `account`; repeat it for more")
-	f.Var(command.List(&o.filter.Types), "type", "events of this `type`; for more: as -source")
-	f.Var((*each)(&o.filter.Keys), "entity", "events about this `entity`, a payment's id for example; repeat it for more")
-	f.Var((*each)(&o.filter.IDs), "id", "the event of this `id`; repeat it for more, or give ids after the verb")
+	f.Func("account", "events of this `account`; repeat it for more", command.Each(&o.filter.Scopes))
+	f.Func("type", "events of this `type`; for more: as -source", command.List(&o.filter.Types))
+	f.Func("entity", "events about this `entity`, a payment's id for example; repeat it for more", command.Each(&o.filter.Keys))
+	f.Func("id", "the event of this `id`; repeat it for more, or give ids after the verb", command.Each(&o.filter.IDs))
 	f.BoolVar(&o.filter.Failed, "failed", false, "only events of which an attempt has failed, also those that are tried again by themselves; in all states, unless -state is given")
 	f.Func("since", "events that arrived at this `time` or later: 2026-11-20T10:00:00Z, 2026-11-20 or, for how long ago, 2h or 3d", command.Time(&o.filter.ReceivedFrom, time.Local))
 	f.Func("until", "events that arrived before this `time`", command.Time(&o.filter.ReceivedUntil, time.Local))
 }
-
-// each is a flag with several values, which may have commas. "" is one of them:
-// the account of applications that have one.
-type each []string
-
-func (e *each) String() string        { return strings.Join(*e, " ") }
-func (e *each) Set(text string) error { *e = append(*e, text); return nil }
 
 // notDone are the states of events that are not done.
 var notDone = []idem.State{idem.StatePending, idem.StateRetrying, idem.StateUnhandled, idem.StateParked}
