@@ -20,7 +20,6 @@ import (
 var _ interface {
 	driver.Conn
 	driver.ConnBeginTx
-	driver.ConnPrepareContext
 	driver.ExecerContext
 	driver.QueryerContext
 	driver.NamedValueChecker
@@ -73,10 +72,6 @@ func values(args []driver.NamedValue) []any {
 // Prepare makes a conn a [driver.Conn]. Nothing is prepared: pgx does that, as the
 // pool's settings say, and names no statement that would stay behind.
 func (c *conn) Prepare(query string) (driver.Stmt, error) { return &statement{c, query}, nil }
-
-func (c *conn) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
-	return c.Prepare(query)
-}
 
 // Begin makes a conn a [driver.Conn].
 func (c *conn) Begin() (driver.Tx, error) {

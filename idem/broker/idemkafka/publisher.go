@@ -143,7 +143,6 @@ func (p *Publisher) checkSettings(ctx context.Context) error {
 	request := kmsg.NewPtrDescribeConfigsRequest()
 	resource := kmsg.NewDescribeConfigsRequestResource()
 	resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeTopic, p.topic
-	resource.ConfigNames = []string{minInSync, unclean, cleanup, keptFor, keptBytes}
 	request.Resources = append(request.Resources, resource)
 	response, err := request.RequestWith(ctx, p.client)
 	if err != nil {
@@ -154,56 +153,35 @@ func (p *Publisher) checkSettings(ctx context.Context) error {
 		if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
 			errs = append(errs, fmt.Errorf("idemkafka: asking for the settings of topic %q: %w", p.topic, err))
 		}
-		settings := make(map[string]string)
 		for _, c := range r.Configs {
-			if c.Value != nil {
-				settings[c.Name] = *c.Value
+			if h, ok := hazards[c.Name]; ok && c.Value != nil && h.loses(*c.Value) {
+				errs = append(errs, fmt.Errorf("idemkafka: %s of topic %q is %s: %s", c.Name, p.topic, *c.Value, h.why))
 			}
 		}
-		errs = append(errs, p.checkValues(settings)...)
 	}
 	return errors.Join(errs...)
 }
-
-const (
-	minInSync = "min.insync.replicas"
-	unclean   = "unclean.leader.election.enable"
-	cleanup   = "cleanup.policy"
-	keptFor   = "retention.ms"
-	keptBytes = "retention.bytes"
-)
 
 // longOutage is the shortest time for which a topic should keep messages: Postgres may be
 // unavailable for a long weekend.
 const longOutage = 4 * 24 * time.Hour
 
-func (p *Publisher) checkValues(settings map[string]string) (errs []error) {
-	number := func(name string) (n int64, ok bool) {
-		n, err := strconv.ParseInt(settings[name], 10, 64)
-		return n, err == nil
-	}
-	object := func(name, why string) {
-		errs = append(errs, fmt.Errorf("idemkafka: %s of topic %q is %s: %s", name, p.topic, settings[name], why))
-	}
-	if n, ok := number(minInSync); ok && n < 2 {
-		object(minInSync, "a message is confirmed once a single broker has it, so set it to 2")
-	}
-	if settings[unclean] == "true" {
-		object(unclean, "a replica that lacks confirmed messages may become the leader, so set it to false")
-	}
-	if strings.Contains(settings[cleanup], "compact") {
-		object(cleanup, "of the messages with a key only the last is kept, so set it to delete")
-	}
-	if !strings.Contains(settings[cleanup], "delete") {
-		return errs // nothing is deleted for its age, nor to make room
-	}
-	if ms, ok := number(keptFor); ok && ms >= 0 && ms < longOutage.Milliseconds() {
-		object(keptFor, fmt.Sprintf("older messages are deleted, consumed or not, so set it to how long Postgres may be unavailable, which is 4 days (%d) at least", longOutage.Milliseconds()))
-	}
-	if n, ok := number(keptBytes); ok && n >= 0 {
-		object(keptBytes, "a partition that is full loses its oldest messages, consumed or not, so set it to -1, and have an alert on the disks")
-	}
-	return errs
+// hazards are the settings of a topic with which it can lose messages that are confirmed.
+var hazards = map[string]struct {
+	loses func(value string) bool
+	why   string
+}{
+	"min.insync.replicas":            {func(v string) bool { return v == "1" }, "a message is confirmed once a single broker has it, so set it to 2"},
+	"unclean.leader.election.enable": {func(v string) bool { return v == "true" }, "a replica that lacks confirmed messages may become the leader, so set it to false"},
+	"cleanup.policy":                 {func(v string) bool { return strings.Contains(v, "compact") }, "of the messages with a key only the last is kept, so set it to delete"},
+	"retention.bytes":                {func(v string) bool { return v != "-1" }, "a partition that is full loses its oldest messages, consumed or not, so set it to -1, and have an alert on the disks"},
+	"retention.ms": {
+		func(v string) bool {
+			ms, err := strconv.ParseInt(v, 10, 64)
+			return err == nil && ms >= 0 && ms < longOutage.Milliseconds()
+		},
+		fmt.Sprintf("older messages are deleted, consumed or not, so set it to how long Postgres may be unavailable, which is 4 days (%d) at least", longOutage.Milliseconds()),
+	},
 }
 
 // prefix begins the headers with a CloudEvent's attributes.

@@ -182,7 +182,7 @@ func TestCheckNamesWhatWouldLoseConfirmedMessages(t *testing.T) {
 		{"one broker has it", 3, map[string]string{"min.insync.replicas": "1"}, []string{"set it to 2"}},
 		{"there is one broker", 1, map[string]string{"min.insync.replicas": "1"}, []string{"replication factor of 3", "min.insync.replicas"}},
 		{"a leader may lack it", 3, map[string]string{"min.insync.replicas": "2", "unclean.leader.election.enable": "true"}, []string{"unclean.leader.election.enable"}},
-		{"only the last of a key is kept", 3, map[string]string{"min.insync.replicas": "2", "cleanup.policy": "compact", "retention.ms": "1"}, []string{"cleanup.policy"}},
+		{"only the last of a key is kept", 3, map[string]string{"min.insync.replicas": "2", "cleanup.policy": "compact", "retention.ms": "1"}, []string{"cleanup.policy", "retention.ms"}},
 		{"it is kept for hours, and while there is room", 3, map[string]string{"min.insync.replicas": "2", "retention.ms": "3600000", "retention.bytes": "1000"}, []string{"4 days (345600000)", "retention.bytes"}},
 		{"it is kept for long", 3, map[string]string{"min.insync.replicas": "2", "retention.ms": "345600000"}, nil},
 		{"it is kept for ever", 3, map[string]string{"min.insync.replicas": "2", "retention.ms": "-1"}, nil},
