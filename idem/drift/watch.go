@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -59,15 +58,17 @@ func (w *Watch) Look(eventType string, event any, failure error, body []byte) {
 	}
 }
 
-// Findings returns the findings, in the order of [Compare].
+// Findings returns the findings by event type, path and kind, and [More] last.
 func (w *Watch) Findings() []Finding {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []Finding
-	for f := range maps.Values(w.findings) {
+	for _, f := range w.findings {
 		out = append(out, *f)
 	}
-	slices.SortFunc(out, Compare)
+	slices.SortFunc(out, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.EventType, b.EventType), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind))
+	})
 	if w.more.Count > 0 {
 		more := w.more
 		more.Kind = More
@@ -116,22 +117,9 @@ const (
 	More Kind = "more"
 )
 
-// Compare orders findings by event type, path and kind, and [More] last.
-func Compare(a, b Finding) int {
-	return cmp.Or(
-		last(a)-last(b),
-		cmp.Compare(a.EventType, b.EventType),
-		cmp.Compare(a.Path, b.Path),
-		cmp.Compare(a.Kind, b.Kind),
-	)
-}
-
 // Name returns a name that a provider sent, or "*" if it might hold somebody's data: an id, a
 // document or an address that is used as the key of an object.
 func Name(sent string) string { return shape.Name(sent) }
-
-// Join returns the path of a field of the object at path. It passes the field's name through [Name].
-func Join(path, name string) string { return shape.Join(path, name) }
 
 // maxFindings is the number of distinct findings that are kept: a provider may use values as names.
 const maxFindings = 1000
@@ -219,13 +207,6 @@ func (w *Watch) compare(eventType string, s *shape.Shape, failure error, body []
 	if lack, ok := errors.AsType[*Incomplete](failure); ok {
 		found(lack.Path, string(lack.Kind))
 	}
-}
-
-func last(f Finding) int {
-	if f.Kind == More {
-		return 1
-	}
-	return 0
 }
 
 var shapes sync.Map // of event structs, reflect.Type: *shape.Shape
