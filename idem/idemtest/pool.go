@@ -2,7 +2,9 @@ package idemtest
 
 import (
 	"context"
+	"errors"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -85,7 +87,11 @@ func closePool(pool *pgxpool.Pool, wait time.Duration) int32 {
 }
 
 // Server is a running Postgres, with a schema to work in.
-type Server struct{ server *postgres.Server }
+type Server struct {
+	server *postgres.Server
+	url    string
+	close  func() error
+}
 
 // Start is [Pool] for programs: it finds or starts a Postgres as tests do, and
 // makes a schema in it. The context bounds the start, not the server.
@@ -93,16 +99,20 @@ type Server struct{ server *postgres.Server }
 // Close the server at the end. A program that ends without doing so leaves
 // nothing behind either, except its schema in a database that it was given.
 func Start(ctx context.Context) (*Server, error) {
-	s, err := postgres.Start(ctx)
+	s, err := postgres.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{s}, nil
+	url, drop, err := s.Schema(ctx, filepath.Base(os.Args[0]))
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return &Server{s, url, sync.OnceValue(func() error { return errors.Join(drop(), s.Close()) })}, nil
 }
 
 // URL returns the connection string of the server. Its search_path is a new schema,
 // so that nothing that is in the database already is touched.
-func (s *Server) URL() string { return s.server.URL() }
+func (s *Server) URL() string { return s.url }
 
 // Origin names the Postgres for people: "PostgreSQL 15.8 from
 // /usr/lib/postgresql/15/bin".
@@ -110,4 +120,4 @@ func (s *Server) Origin() string { return s.server.Origin() }
 
 // Close removes the schema, and stops the server if it was started for this.
 // When it returns, they are gone.
-func (s *Server) Close() error { return s.server.Close() }
+func (s *Server) Close() error { return s.close() }

