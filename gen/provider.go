@@ -24,53 +24,43 @@ func (p provider) eventsCode() (string, error) {
 		return "", err
 	}
 	families := p.Families()
-	names, err := methodsOf(families)
-	if err != nil {
-		return "", err
-	}
-	var aliased []spec.Event
-	for _, f := range families {
-		for _, e := range f.Events {
-			if len(e.Aliases) > 0 {
-				aliased = append(aliased, e)
-			}
-		}
-	}
 	return executed("events", eventsTemplate, map[string]any{
 		"EventType": p.Schemas()[spec.EventTypeName].Value.Description,
 		"Families":  families,
-		"Methods":   names,
-		"Aliased":   aliased,
+		"Methods":   methodsOf(families),
+		"Aliased":   p.hasAliases(),
 		"Structs":   structs,
+	})
+}
+
+// hasAliases reports whether an event type comes by other names as well.
+func (p provider) hasAliases() bool {
+	return slices.ContainsFunc(p.Families(), func(f spec.Family) bool {
+		return slices.ContainsFunc(f.Events, func(e spec.Event) bool { return len(e.Aliases) > 0 })
 	})
 }
 
 // methodsOf returns the names of the methods for all events of a family, by its struct. A family
 // of one event type has none: the type's own method is the same. OnPing of an event PING leaves
 // the name OnAnyPing to the family of PingEvent.
-func methodsOf(families []spec.Family) (map[string]string, error) {
-	taken := make(map[string]string)
+func methodsOf(families []spec.Family) map[string]string {
+	out := make(map[string]string)
+	taken := make(map[string]bool)
 	for _, f := range families {
 		for _, e := range f.Events {
-			taken["On"+e.Name] = e.Type
+			taken[e.Name] = true
 		}
 	}
-	out := make(map[string]string)
 	for _, f := range families {
-		if len(f.Events) < 2 {
-			continue
-		}
 		about := strings.TrimSuffix(f.Struct, "Event")
-		name := "On" + about
-		if taken[name] != "" {
-			name = "OnAny" + about
+		if taken[about] {
+			about = "Any" + about
 		}
-		if other := taken[name]; other != "" {
-			return nil, fmt.Errorf("gen: %s and %s would both have the method %s: rename the schema", f.Struct, other, name)
+		if len(f.Events) > 1 {
+			out[f.Struct] = "On" + about
 		}
-		out[f.Struct], taken[name] = name, f.Struct
 	}
-	return out, nil
+	return out
 }
 
 var (
@@ -109,30 +99,17 @@ type schemeCode struct {
 
 // providerCode renders the dispatcher, the verification and the naming of events.
 func (p provider) providerCode() (string, error) {
-	type names struct{ Name, Go string }
-	var events []names
-	aliased := false
-	for _, f := range p.Families() {
-		for _, e := range f.Events {
-			events = append(events, names{e.Name, namesOf(e)})
-			aliased = aliased || len(e.Aliases) > 0
-		}
-	}
-	data := map[string]any{
+	return executed("provider", providerTemplate, map[string]any{
 		"Type": p.TypeField(), "IDs": p.Places(p.Provider.Event.ID), "Times": p.Places(p.Provider.Event.Time), "Clock": p.Clock(),
-		"Ping": p.Provider.Event.Ping, "Events": events, "Aliased": aliased, "Schemes": p.schemes(), "Headers": p.Provider.Headers,
+		"Ping": p.Provider.Event.Ping, "Families": p.Families(), "Aliased": p.hasAliases(), "Schemes": p.schemes(), "Headers": p.Provider.Headers,
 		"Source": p.Provider.Name, "ByHand": p.Provider.Reserved,
-	}
-	return executed("provider", providerTemplate, data)
+	})
 }
 
 func (p provider) schemes() []schemeCode {
 	var out []schemeCode
 	for i, s := range p.Provider.Verify {
 		name := "Scheme" + spec.GoName(s.Scheme)
-		if s.Scheme == "rsa" || s.Scheme == "hmac" {
-			name = "Scheme" + strings.ToUpper(s.Scheme)
-		}
 		if slices.ContainsFunc(out, func(other schemeCode) bool { return other.Name == name }) {
 			name += strconv.Itoa(i + 1)
 		}

@@ -203,7 +203,7 @@ func wrap(words []string) []string {
 }
 
 // inTemplates are the functions of the templates.
-var inTemplates = template.FuncMap{"about": about, "clause": clause, "comment": comment, "quoted": quotedList, "when": when}
+var inTemplates = template.FuncMap{"about": about, "clause": clause, "comment": comment, "namesOf": namesOf, "quoted": quotedList, "when": when}
 
 func executed(name, text string, data any) (string, error) {
 	t := template.Must(template.New(name).Funcs(inTemplates).Parse(text))

@@ -77,8 +77,6 @@ func zero(r *openapi3.SchemaRef) string {
 
 // place is the value at the end of a path.
 type place struct {
-	owner    *openapi3.Schema
-	name     string
 	plain    *openapi3.SchemaRef
 	marked   []string // the path, with a question mark behind each optional name
 	value    []string // the Go expression, from the event on
@@ -101,8 +99,11 @@ func (s *Spec) follow(event *openapi3.Schema, path string) (place, error) {
 		if p.optional {
 			p.value = append(p.value, p.or(zero(p.plain)))
 		}
-		p.owner, p.name = s.holder(p.plain.Value, name), name
-		property, required := s.Property(p.plain.Value, name)
+		owner := p.plain.Value
+		if owner.Properties[name] == nil && IsEvent(owner) {
+			owner = s.Envelope()
+		}
+		property, required := s.Property(owner, name)
 		if property == nil {
 			_, isScalar := s.FormatOf(p.plain.Value)
 			p.free = p.marked != nil && (IsHandWritten(p.plain.Value) || !isScalar && len(p.plain.Value.Properties) == 0 && p.plain.Value.Items == nil)
@@ -112,7 +113,7 @@ func (s *Spec) follow(event *openapi3.Schema, path string) (place, error) {
 		p.plain, nullable = WithoutNull(property)
 		p.plain = &openapi3.SchemaRef{Ref: p.plain.Ref, Value: s.Resolved(p.plain)}
 		p.always = p.always && required && !nullable
-		p.optional = !required || nullable || s.MayLack(p.owner, name)
+		p.optional = !required || nullable || s.MayLack(owner, name)
 		p.value = append(p.value, "."+FieldName(property))
 		if p.optional {
 			name += "?"
@@ -122,23 +123,15 @@ func (s *Spec) follow(event *openapi3.Schema, path string) (place, error) {
 	return p, nil
 }
 
-// holder returns the schema that declares a property: the event's, or the envelope's.
-func (s *Spec) holder(of *openapi3.Schema, name string) *openapi3.Schema {
-	if of.Properties[name] == nil && IsEvent(of) {
-		return s.Envelope()
-	}
-	return of
-}
-
 // isNeverLacked reports whether a property of a schema is essential for every event
 // that has the schema, wherever the event has it.
 func (s *Spec) isNeverLacked(owner *openapi3.Schema, name string) bool {
 	held := false
 	for _, ref := range s.Schemas() {
-		var needs [][]string
+		var needs []string
 		for _, paths := range essentialPaths(ref.Value) {
 			if len(paths) == 1 {
-				needs = append(needs, strings.Split(paths[0], "."))
+				needs = append(needs, paths[0])
 			}
 		}
 		if !IsEvent(ref.Value) && needs == nil || !s.holds(ref, owner) {
@@ -152,8 +145,8 @@ func (s *Spec) isNeverLacked(owner *openapi3.Schema, name string) bool {
 }
 
 // lacks reports whether a path that is not among needs leads from a schema to a property.
-func (s *Spec) lacks(from *openapi3.Schema, needs [][]string, owner *openapi3.Schema, name string) bool {
-	if from == owner && !slices.ContainsFunc(needs, func(path []string) bool { return slices.Equal(path, []string{name}) }) {
+func (s *Spec) lacks(from *openapi3.Schema, needs []string, owner *openapi3.Schema, name string) bool {
+	if from == owner && !slices.Contains(needs, name) {
 		return true
 	}
 	if IsEvent(from) && from != owner && s.lacks(s.Envelope(), needs, owner, name) {
@@ -164,13 +157,13 @@ func (s *Spec) lacks(from *openapi3.Schema, needs [][]string, owner *openapi3.Sc
 			continue
 		}
 		plain, _ := WithoutNull(ref)
-		var rest [][]string
+		var rest []string
 		for _, path := range needs {
-			if path[0] == property && len(path) > 1 && plain.Ref != "" {
-				rest = append(rest, path[1:])
+			if inner, ok := strings.CutPrefix(path, property+"."); ok {
+				rest = append(rest, inner)
 			}
 		}
-		if rest == nil || s.lacks(s.Resolved(plain), rest, owner, name) {
+		if rest == nil || plain.Ref == "" || s.lacks(s.Resolved(plain), rest, owner, name) {
 			return true // paths do not lead through arrays
 		}
 	}

@@ -115,8 +115,8 @@ func FieldName(ref *openapi3.SchemaRef) string {
 // initialisms are the words that Go writes in capitals. Pix and Cpf are names
 // and stay as they are.
 var initialisms = map[string]bool{
-	"api": true, "html": true, "http": true, "https": true, "id": true, "ip": true,
-	"jcb": true, "json": true, "ok": true, "pdf": true, "uri": true, "url": true,
+	"api": true, "hmac": true, "html": true, "http": true, "https": true, "id": true, "ip": true,
+	"jcb": true, "json": true, "ok": true, "pdf": true, "rsa": true, "uri": true, "url": true,
 	"usa": true, "uuid": true, "xml": true,
 }
 
@@ -138,7 +138,8 @@ func Words(name string) []string {
 		runes := []rune(part)
 		start := 0
 		for i := 1; i < len(runes); i++ {
-			if startsWord(runes, i) {
+			lowerIsNext := i+1 < len(runes) && unicode.IsLower(runes[i+1]) // URLPath
+			if unicode.IsUpper(runes[i]) && (lowerIsNext || !unicode.IsUpper(runes[i-1])) {
 				out = append(out, string(runes[start:i]))
 				start = i
 			}
@@ -149,15 +150,6 @@ func Words(name string) []string {
 }
 
 func isSeparator(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
-
-// startsWord reports whether a word starts at i: a capital after something else,
-// or the last capital of a run that goes on in lower case (URLPath).
-func startsWord(runes []rune, i int) bool {
-	if !unicode.IsUpper(runes[i]) {
-		return false
-	}
-	return !unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])
-}
 
 func capitalize(word string) string {
 	word = strings.ToLower(word)
