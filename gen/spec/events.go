@@ -85,7 +85,7 @@ func (n *normal) namesIn(body *openapi3.SchemaRef) (names []string) {
 func (n *normal) split(body *openapi3.SchemaRef) (out []webhook) {
 	whole := []webhook{{body: body, names: n.namesIn(body)}}
 	of := body.Value
-	if component := n.from[SchemaName(body.Ref)]; body.Ref != "" && component != nil {
+	if component := n.from[SchemaName(body.Ref)]; component != nil {
 		of = component.Value
 	}
 	union := append(UnionOf(of), n.mapped(of, nil)...)
@@ -117,10 +117,7 @@ func (n *normal) addEvent(name string, w webhook, alone bool) {
 	}
 	item, post := *w.item, *w.item.Post
 	body, s := n.body(GoName(name)+"Event", w.body)
-	post.Extensions = maps.Clone(post.Extensions)
-	if post.Extensions == nil {
-		post.Extensions = make(map[string]any)
-	}
+	post.Extensions = merged(nil, post.Extensions)
 	if !alone {
 		delete(post.Extensions, goNameName)
 	}
@@ -148,7 +145,7 @@ func (n *normal) body(name string, ref *openapi3.SchemaRef) (*openapi3.SchemaRef
 	}
 	if whole := n.flat(ref); whole.raw { // a struct with the fields of all
 		join := *ref
-		if component := n.from[SchemaName(ref.Ref)]; ref.Ref != "" && component != nil {
+		if component := n.from[SchemaName(ref.Ref)]; component != nil {
 			join, name = *component, n.names[SchemaName(ref.Ref)]
 		}
 		v := *join.Value
@@ -189,92 +186,3 @@ func (n *normal) widened(ref *openapi3.SchemaRef) *openapi3.SchemaRef {
 	}
 	return ref.Value.AllOf[0]
 }
-
-// operation gives the JSON that an operation takes and answers its types.
-func (n *normal) operation(o Operation) {
-	name := GoName(o.OperationID)
-	if o.RequestBody != nil && o.RequestBody.Value != nil {
-		n.content(name+"Request", o.RequestBody.Value.Content)
-	}
-	answers := o.Responses.Map()
-	for _, status := range slices.Sorted(maps.Keys(answers)) {
-		n.content(name+"Answer", answers[status].Value.Content)
-	}
-}
-
-// content does so once: operations share bodies and answers.
-func (n *normal) content(name string, content openapi3.Content) {
-	schema := jsonOf(content)
-	if schema == nil || n.named[schema] || schema.Ref == "" && TypeOf(schema.Value) == "object" && len(schema.Value.Properties) == 0 {
-		return // an empty object needs no name
-	}
-	body, _ := n.body(name, schema)
-	for _, media := range content {
-		media.Schema = body
-	}
-	n.named[body] = true
-}
-
-// addEnvelope adds the envelope, where the document has none, and gives it to the
-// bodies of the webhooks: the one property that names the event.
-func (s *Spec) addEnvelope() {
-	field := s.Provider.Event.Type
-	if s.Schemas()[EnvelopeName] != nil || field == "" {
-		return
-	}
-	eventType := func(description string) *openapi3.Schema {
-		return &openapi3.Schema{Type: &openapi3.Types{"string"}, Description: description, Extensions: map[string]any{goTypeName: EventTypeName}}
-	}
-	s.Schemas()[EventTypeName] = &openapi3.SchemaRef{Value: eventType("The name of an event.")}
-	s.Schemas()[EnvelopeName] = &openapi3.SchemaRef{Value: &openapi3.Schema{
-		Type: &openapi3.Types{"object"}, Description: "The part that all events have in common.", Required: []string{field},
-		Properties: openapi3.Schemas{field: {
-			Ref: SchemaPrefix + EventTypeName, Value: eventType("The event type; it may be newer than this package."),
-		}},
-	}}
-	s.typeIsNowhere = true
-	for _, item := range s.Doc.Webhooks {
-		if item.Post == nil || BodySchema(item.Post) == nil {
-			continue // refused
-		}
-		v := s.Schemas()[SchemaName(BodySchema(item.Post).Ref)].Value
-		if IsEvent(v) {
-			continue
-		}
-		if v.Properties[field] != nil {
-			s.typeIsNowhere = false
-		}
-		v.AllOf = openapi3.SchemaRefs{{Ref: SchemaPrefix + EnvelopeName, Value: s.Envelope()}}
-		delete(v.Properties, field)
-		v.Required = slices.DeleteFunc(slices.Clone(v.Required), func(name string) bool { return name == field })
-	}
-}
-
-// markCircles makes pointers of the properties that lead back to the object that
-// they are in.
-func (s *Spec) markCircles() {
-	for _, name := range InOrder(s.Schemas(), SchemaOrigin) {
-		of := s.Schemas()[name].Value
-		for _, property := range InOrder(of.Properties, SchemaOrigin) {
-			ref := of.Properties[property]
-			if s.leadsBack(s.Resolved(ref), of, make(map[*openapi3.Schema]bool)) {
-				ref.Extensions = With(ref.Extensions, PointerName, true)
-			}
-		}
-	}
-}
-
-// leadsBack reports whether a schema is another, or holds it outside of arrays and
-// of pointers.
-func (s *Spec) leadsBack(from, to *openapi3.Schema, seen map[*openapi3.Schema]bool) bool {
-	if seen[from] || IsHandWritten(from) {
-		return false
-	}
-	seen[from] = true
-	return from == to || slices.ContainsFunc(slices.Collect(maps.Values(from.Properties)), func(p *openapi3.SchemaRef) bool {
-		return !IsPointer(p) && s.leadsBack(s.Resolved(p), to, seen)
-	})
-}
-
-// IsPointer reports whether a property leads back to the object that it is in.
-func IsPointer(ref *openapi3.SchemaRef) bool { return ref.Extensions[PointerName] != nil }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -185,6 +186,9 @@ func (l *linter) checkScheme(s Scheme) {
 	case !inText && (sent || s.TimeHeader != ""):
 		l.reportProvider("the time is sent, and not signed, so that anybody can change it; write {time} into text, or leave it out", "verify")
 	}
+	if slices.ContainsFunc(s.Text, sideBySide.MatchString) {
+		l.warn(nil, providerName+".verify", "nothing stands between two headers that are signed, so that the end of one may pass for the start of the other; do not name an event by them")
+	}
 	for _, header := range []string{s.IDHeader, s.TypeHeader} {
 		signs := "{header:" + strings.ToLower(header) + "}"
 		if header != "" && (s.Text == nil || slices.ContainsFunc(s.Text, func(text string) bool { return !strings.Contains(strings.ToLower(text), signs) })) {
@@ -192,3 +196,5 @@ func (l *linter) checkScheme(s Scheme) {
 		}
 	}
 }
+
+var sideBySide = regexp.MustCompile(`\{header:[^}]*\}\{header:`)

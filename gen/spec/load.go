@@ -109,9 +109,6 @@ func moduleName(path string) string {
 
 // Schemas are the components that become Go types.
 func (s *Spec) Schemas() openapi3.Schemas {
-	if s.Doc.Components == nil {
-		return nil
-	}
 	return s.Doc.Components.Schemas
 }
 

@@ -70,7 +70,7 @@ func WithoutNull(r *openapi3.SchemaRef) (plain *openapi3.SchemaRef, nullable boo
 // be a copy.
 func (s *Spec) Resolved(ref *openapi3.SchemaRef) *openapi3.Schema {
 	plain, _ := WithoutNull(ref)
-	if component := s.Schemas()[SchemaName(plain.Ref)]; plain.Ref != "" && component != nil {
+	if component := s.Schemas()[SchemaName(plain.Ref)]; component != nil {
 		return component.Value
 	}
 	return plain.Value
