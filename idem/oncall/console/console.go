@@ -201,7 +201,8 @@ func (v *visit) serve() error {
 		return refuse(http.StatusForbidden, "You may not see this page: ask whoever runs the application.")
 	}
 	if v.r.URL.Path == "" { // of http.StripPrefix: links would lead out of the page
-		v.redirect(path.Base(v.asked()) + "/")
+		asked, _, _ := strings.Cut(v.r.RequestURI, "?")
+		v.redirect(path.Base(asked) + "/")
 		return nil
 	}
 	_, name := path.Split(v.r.URL.Path)
@@ -231,12 +232,6 @@ func (v *visit) serve() error {
 	return p.show(v, ctx)
 }
 
-// asked returns the path of the request before a prefix was stripped.
-func (v *visit) asked() string {
-	asked, _, _ := strings.Cut(v.r.RequestURI, "?")
-	return asked
-}
-
 // read parses the form, and finds the source that it names.
 func (v *visit) read() error {
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
@@ -259,17 +254,6 @@ func (v *visit) read() error {
 	return refuse(http.StatusNotFound, "There is no such source of events.")
 }
 
-// titles are the titles of pages with an error, by status.
-var titles = map[int]lang.Text{
-	http.StatusBadRequest:          "Bad request",
-	http.StatusForbidden:           "Forbidden",
-	http.StatusNotFound:            "Not found",
-	http.StatusMethodNotAllowed:    "Method not allowed",
-	http.StatusConflict:            "Conflict",
-	http.StatusInternalServerError: "Error",
-	http.StatusServiceUnavailable:  "Not now",
-}
-
 // problem answers with an error.
 func (v *visit) problem(err error) {
 	status, text := v.told(err)
@@ -277,7 +261,7 @@ func (v *visit) problem(err error) {
 		http.Error(v.w, text, status)
 		return
 	}
-	if err := v.render(status, "problem", v.say(titles[status]), text); err != nil {
+	if err := v.render(status, "problem", v.say("Error"), text); err != nil {
 		http.Error(v.w, err.Error(), http.StatusInternalServerError)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -213,7 +214,7 @@ func parseTime(value string) (t time.Time, err error) {
 	if value == "" {
 		return t, nil
 	}
-	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02T15:04:05.000", "2006-01-02"} {
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02"} {
 		if t, err = time.Parse(layout, value); err == nil {
 			return t, nil
 		}
@@ -288,22 +289,20 @@ func whole(body []byte) string {
 const maxDepth = 50
 
 func indent(body []byte) ([]byte, bool) {
-	depth, inText, escaped := 0, false, false
-	for _, b := range body {
-		switch {
-		case escaped:
-			escaped = false
-		case b == '\\':
-			escaped = inText
-		case b == '"':
-			inText = !inText
-		case inText:
-		case b == '[', b == '{':
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	for depth := 0; ; {
+		token, err := d.Token()
+		switch token {
+		case json.Delim('['), json.Delim('{'):
 			depth++
-		case b == ']', b == '}':
+		case json.Delim(']'), json.Delim('}'):
 			depth--
 		}
-		if depth > maxDepth {
+		if err == io.EOF {
+			break
+		}
+		if err != nil || depth > maxDepth {
 			return nil, false
 		}
 	}

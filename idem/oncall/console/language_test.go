@@ -46,7 +46,7 @@ func TestThePageIsInTheLanguageOfTheBrowser(t *testing.T) {
 		"confirm?action=erase&one=1&account=&id=e1": "Seus payloads, erros e traces serão excluídos. Isto não pode ser desfeito. Fica o registro de que eles chegaram",
 		"confirm?action=erase&one=1&account=&id=e2&source": "Ficam fora: as tabelas da própria aplicação",
 
-		"nothing":                       "Não encontrado Esta página não existe.",
+		"nothing":                       "Erro Esta página não existe.",
 		"events?source=letters&from=x":  "Escreva o horário como 2026-11-20T15:04, em UTC.",
 		"entity?entity=%3Cb%3E&account": "Entidade <b> , em ordem de chegada.",
 	} {

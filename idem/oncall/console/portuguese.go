@@ -57,7 +57,6 @@ var portuguese = lang.Catalog{
 	"Waits for":                        "Aguarda",
 	"Processed by":                     "Processado por",
 	"Conflict":                         "Conflito",
-	"Trace":                            "Trace",
 	"Last error":                       "Último erro",
 	"Last attempts":                    "Últimas tentativas",
 	"With":                             "Erro",
@@ -279,12 +278,7 @@ var portuguese = lang.Catalog{
 	"Nobody has done anything.": "Ninguém fez nada.",
 
 	// Problems.
-	"Bad request":        "Pedido inválido",
-	"Forbidden":          "Proibido",
-	"Not found":          "Não encontrado",
-	"Method not allowed": "Método não permitido",
-	"Error":              "Erro",
-	"Not now":            "Agora não",
+	"Error": "Erro",
 	"There is no such action for the events of this source.":                                                                               "Não existe essa ação para os eventos desta origem.",
 	"The filter chooses %s events, and an action of this page is about %s at most: choose a shorter time, or use the command idem.":        "O filtro escolhe %s eventos, e uma ação desta página vale para %s no máximo: escolha um período menor ou use o comando idem.",
 	"Say why: nothing was done. Go back, and fill in the reason.":                                                                          "Diga o motivo: nada foi feito. Volte e preencha o motivo.",

@@ -15,38 +15,36 @@ import (
 type metrics struct {
 	counters   map[*gauge.Metric]metric.Int64Counter
 	histograms map[*gauge.Metric]metric.Float64Histogram
-	counts     map[*gauge.Metric]metric.Int64ObservableGauge
-	seconds    map[*gauge.Metric]metric.Float64ObservableGauge
+	gauges     map[*gauge.Metric]metric.Float64ObservableGauge
 }
 
 func newMetrics(meter metric.Meter, states *gauge.States) (*metrics, error) {
 	m := &metrics{
 		counters:   make(map[*gauge.Metric]metric.Int64Counter),
 		histograms: make(map[*gauge.Metric]metric.Float64Histogram),
-		counts:     make(map[*gauge.Metric]metric.Int64ObservableGauge),
-		seconds:    make(map[*gauge.Metric]metric.Float64ObservableGauge),
+		gauges:     make(map[*gauge.Metric]metric.Float64ObservableGauge),
 	}
 	var errs []error
 	var read []metric.Observable
 	for _, d := range gauge.Metrics() {
 		var err error
 		unit, help := metric.WithUnit(d.Unit), metric.WithDescription(d.Help)
-		switch {
-		case d.Kind == gauge.Counter:
+		switch d.Kind {
+		case gauge.Counter:
 			m.counters[d], err = meter.Int64Counter(d.Name, unit, help)
-		case d.Kind == gauge.Histogram:
+		case gauge.Histogram:
 			m.histograms[d], err = meter.Float64Histogram(d.Name, unit, help, metric.WithExplicitBucketBoundaries(d.Bounds...))
-		case d.Unit == "s":
-			m.seconds[d], err = meter.Float64ObservableGauge(d.Name, unit, help)
-			read = append(read, m.seconds[d])
-		default:
-			m.counts[d], err = meter.Int64ObservableGauge(d.Name, unit, help)
-			read = append(read, m.counts[d])
+		case gauge.Gauge:
+			m.gauges[d], err = meter.Float64ObservableGauge(d.Name, unit, help)
+			read = append(read, m.gauges[d])
 		}
 		errs = append(errs, err)
 	}
 	_, err := meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error { // when a MeterProvider collects
-		if err := states.Read(ctx, m.observeIn(o)); err != nil {
+		err := states.Read(ctx, func(d *gauge.Metric, value float64, labels ...string) {
+			o.ObserveFloat64(m.gauges[d], value, attributesOf(d, labels))
+		})
+		if err != nil {
 			return fmt.Errorf("idemotel: %w", err)
 		}
 		return nil
@@ -61,17 +59,6 @@ func (m *metrics) recordIn(ctx context.Context) gauge.Record {
 			m.counters[d].Add(ctx, int64(value), attributesOf(d, labels))
 		} else {
 			m.histograms[d].Record(ctx, value, attributesOf(d, labels))
-		}
-	}
-}
-
-// observeIn returns a function for gauges.
-func (m *metrics) observeIn(o metric.Observer) gauge.Record {
-	return func(d *gauge.Metric, value float64, labels ...string) {
-		if seconds, ok := m.seconds[d]; ok {
-			o.ObserveFloat64(seconds, value, attributesOf(d, labels))
-		} else {
-			o.ObserveInt64(m.counts[d], int64(value), attributesOf(d, labels))
 		}
 	}
 }

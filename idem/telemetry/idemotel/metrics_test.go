@@ -240,7 +240,7 @@ func TestNamesOfQueuesAreText(t *testing.T) {
 	s.telemetry.WatchQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
 		return []gauge.Queue{{ID: "1\xff", Name: "loja\xff"}}, nil
 	})
-	queues, _ := s.collect()["webhook.queue.penalized"].Data.(metricdata.Gauge[int64])
+	queues, _ := s.collect()["webhook.queue.penalized"].Data.(metricdata.Gauge[float64])
 	if len(queues.DataPoints) != 1 {
 		t.Fatalf("there are %d queues", len(queues.DataPoints))
 	}

@@ -136,9 +136,6 @@ func relation(ctx context.Context, s idem.Span) []trace.SpanStartOption {
 
 // stored returns the span that a carrier names.
 func stored(carrier string) trace.SpanContext {
-	if carrier == "" {
-		return trace.SpanContext{}
-	}
 	header := propagation.MapCarrier{"traceparent": carrier}
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), header))
 }
@@ -163,8 +160,8 @@ func end(span trace.Span, o idem.Observation) {
 		return
 	}
 	a := append(make([]attribute.KeyValue, 0, 3), attribute.String("webhook.outcome", string(o.Outcome)))
-	if reason, ok := reasonOf(o); ok {
-		a = append(a, attribute.String("webhook.reason", reason))
+	if refusal, ok := errors.AsType[*idem.Refusal](o.Err); ok && o.Outcome == idem.Refused {
+		a = append(a, attribute.String("webhook.reason", string(refusal.Reason)))
 	}
 	if o.Conflict {
 		a = append(a, attribute.Bool("webhook.conflict", true))
@@ -182,13 +179,4 @@ func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 // delivery.
 func failed(o idem.Observation) bool {
 	return o.Err != nil && o.Outcome != idem.Refused && o.Outcome != idem.Rejected
-}
-
-// reasonOf returns the reason for which a delivery was refused.
-func reasonOf(o idem.Observation) (reason string, ok bool) {
-	var refusal *idem.Refusal
-	if o.Outcome != idem.Refused || !errors.As(o.Err, &refusal) {
-		return "", false
-	}
-	return string(refusal.Reason), true
 }
