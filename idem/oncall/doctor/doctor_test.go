@@ -96,18 +96,6 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 			Info, "this role may not see the transactions of other roles", "no member of pg_read_all_stats",
 		},
 		{
-			"rights", "a later table was not granted",
-			func(p *patient) { p.role(mayAll + `; revoke insert, update on idem_audit from ROLE`) },
-			Error, "the role lacks rights", "may not insert, update on idem_audit",
-		},
-		{
-			"migrations", "nothing was migrated, or the search_path is another's",
-			func(p *patient) {
-				p.exec(`drop table idem_migrations, idem_archive, idem_audit cascade; drop view idem_event_log; drop table idem_payloads, idem_events`)
-			},
-			Error, "the tables lack migrations of this version", "migrations/00001_idem.sql, migrations/00002_operate.sql, migrations/00003_on_call.sql, migrations/00004_acknowledge.sql in schema idemtest_",
-		},
-		{
 			"migrations", "another tool has applied the first, and not yet the second",
 			func(p *patient) { p.exec(`drop table idem_migrations, idem_audit cascade`) },
 			Error, "the tables lack migrations of this version", "migrations/00002_operate.sql in schema idemtest_",
@@ -118,31 +106,9 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 			Warning, "the tables are newer than this program", "migration 99, this program knows 4",
 		},
 		{
-			"indexes", "somebody dropped one",
-			func(p *patient) { p.exec(`drop index idem_payloads_due`) },
-			Error, "an index is missing", "idem_payloads_due",
-		},
-		{
-			"indexes", "a primary key is the duplicate check",
-			func(p *patient) { p.exec(`alter table idem_events drop constraint idem_events_pkey`) },
-			Error, "a primary key is gone", "idem_events_pkey",
-		},
-		{
-			"indexes", "a reindex failed half-way",
-			func(p *patient) {
-				p.exec(`update pg_index set indisvalid = false where indexrelid = 'idem_payloads_lane'::regclass`)
-			},
-			Error, "an index is not valid", "idem_payloads_lane",
-		},
-		{
 			"plans", "they look like rubbish to who does not know them",
 			func(p *patient) { p.exec(`delete from idem_payloads where event in ('//1', '//300')`) },
 			Warning, "the rows that keep plans good are gone", "idem_payloads has 298 rows of no source, not 300",
-		},
-		{
-			"autovacuum", "somebody switched it off for a load, and not on again",
-			func(p *patient) { p.exec(`alter table idem_payloads set (autovacuum_enabled = off)`) },
-			Warning, "nothing removes the dead rows of a table", "autovacuum_enabled is off for idem_payloads",
 		},
 		{
 			"autovacuum", "dead rows pile up; here the limit is moved",
@@ -156,18 +122,6 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 			Warning, "autovacuum is behind", " dead rows and ",
 		},
 		{
-			"retention", "Zelta Pay delivers again after 31 days",
-			func(p *patient) {
-				p.inbox = &idem.Inbox{Common: idem.Common{Retention: idem.Retention{Events: 7 * 24 * time.Hour}}}
-			},
-			Error, "events are forgotten while a provider may still deliver them again", "Retention is 7 days, a provider may take 31 days",
-		},
-		{
-			"workers", "the program that works is not running",
-			func(p *patient) { p.event("e1", "k", "pending", "1 hour") },
-			Error, "events are due, and no workers are alive", "the oldest is due for 1h0m",
-		},
-		{
 			"workers", "one works, and there is too much for it",
 			func(p *patient) {
 				p.event("e1", "k", "pending", "1 hour")
@@ -175,24 +129,6 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 				p.exec(`insert into idem_workers values (1, 'notes', 'shop-1', 7, now(), now() + interval '10 s')`)
 			},
 			Warning, "the workers are behind", "the oldest is due for 1h0m",
-		},
-		{
-			"stuck", "its predecessor was deleted by hand",
-			func(p *patient) { p.event("e1", "k", "pending", "") },
-			Error, "events wait for an earlier one that is not there", "1 event",
-		},
-		{
-			"parked", "it failed too often",
-			func(p *patient) { p.event("e1", "k", "parked", "") },
-			Error, "1 event is parked", "paid 1; the oldest came 0s ago",
-		},
-		{
-			"parked", "an event waits behind a parked one",
-			func(p *patient) {
-				p.event("e1", "k", "parked", "")
-				p.event("e2", "k", "pending", "")
-			},
-			Error, "1 event is parked, until a person acts; 1 event waits behind", "paid 1",
 		},
 		{
 			"conflicts", "two accounts share an address",
@@ -207,11 +143,6 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 				p.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done'), ('notes/shop/e2', '', '', 'done')`)
 			},
 			Warning, "events are stored with and without a scope", `-account ""`,
-		},
-		{
-			"schemas", "the role got a schema of its own",
-			func(p *patient) { p.earlierSchema() },
-			Error, "the first schema of the search_path has no tables", "_own has none, the tables are in idemtest_",
 		},
 		{
 			"schemas", "Migrate of an earlier version made tables in it",

@@ -146,19 +146,17 @@ func (e *examination) schemas(ctx context.Context) ([]Finding, error) {
 		Severity: Info, Problem: "there are several sets of tables along the search_path, and the first one is used",
 		Evidence: "in the schemas " + strings.Join(having, ", "),
 	}
-	var used []bool
-	for _, schema := range having {
+	for n, schema := range having {
 		has, err := one[bool](ctx, e, `select exists (select from `+pgx.Identifier{schema, "idem_events"}.Sanitize()+`)`)
 		if err != nil {
 			return []Finding{f}, fmt.Errorf("looking for events in schema %s: %w", schema, err)
 		}
-		used = append(used, has)
-	}
-	for n, has := range used {
-		if has && !used[0] {
+		if has && n > 0 {
 			f.Severity, f.Problem = Error, "the first set of tables along the search_path has no event, and a later one has: those that are done run again, and those that wait are not processed"
-			f.Evidence = fmt.Sprintf("%s has none, %s has", having[0], having[n])
-			f.Remedy = fmt.Sprintf("put %s first in the search_path of this role or connection, unless %s is new on purpose", having[n], having[0])
+			f.Evidence = fmt.Sprintf("%s has none, %s has", having[0], schema)
+			f.Remedy = fmt.Sprintf("put %s first in the search_path of this role or connection, unless %s is new on purpose", schema, having[0])
+		}
+		if has {
 			break
 		}
 	}

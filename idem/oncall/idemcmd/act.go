@@ -106,7 +106,7 @@ func (p *program) carryOut(ctx context.Context, plan planner) error {
 		plans[n], total, always = planned, total+planned.Count, always || planned.Always
 	}
 	if total == 0 && !always {
-		return p.nothing(ctx)
+		return p.nothingOf(ctx, p.filter.IDs)
 	}
 	said := p.sayUnmatched(ctx)
 	if said != nil && !errors.Is(said, errSaid) {
@@ -143,7 +143,7 @@ func (p *program) carryOut(ctx context.Context, plan planner) error {
 func (p *program) printPlans(ctx context.Context, plans []*operator.Plan) error {
 	out, width := p.Stderr, terminal.Width(p.Stderr)
 	if p.dryRun {
-		out, width = p.Stdout, p.width
+		out, width = p.Stdout, p.command.Width
 	}
 	var effects []string
 	for n, o := range p.operators {

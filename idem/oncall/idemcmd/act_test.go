@@ -110,7 +110,7 @@ func TestReadmitLeavesWhatWasNotShown(t *testing.T) { // not parallel: it sets t
 	setAside("one")
 	setAside("two")
 	p, _, complaints := s.program("readmit", "-as", "ana", "-without-workers")
-	p.asks, p.Stdin = true, readerFunc(func(b []byte) (int, error) {
+	p.command.Asks, p.command.In = true, readerFunc(func(b []byte) (int, error) {
 		s.exec(`delete from idem_payloads where event = (select min(event) from idem_events);
 			update idem_events set state = 'discarded' where event = (select min(event) from idem_events)`)
 		setAside("three")

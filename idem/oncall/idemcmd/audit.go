@@ -20,30 +20,20 @@ func (p *program) audit(ctx context.Context) error {
 		return p.auditEvents(ctx)
 	}
 	t := p.table("ACTION", "AT @", "SOURCE", "WHO", "WHAT", "EVENTS", "WHICH", "WHY", "RESULT")
-	printedAll := 0
+	printed := 0
 	for _, o := range p.operators {
-		for before, printed := int64(0), 0; p.limit == 0 || printed < p.limit; {
-			size := perPage
-			if p.limit > 0 {
-				size = min(size, p.limit-printed)
-			}
-			all, err := o.Actions(ctx, before, size)
-			if err != nil {
+		all, err := o.Actions(ctx, 0, p.most())
+		if err != nil {
+			return err
+		}
+		printed += len(all)
+		for _, a := range all {
+			if err := p.auditOne(o, a, t); err != nil {
 				return err
-			}
-			for _, a := range all {
-				if err := p.auditOne(o, a, t); err != nil {
-					return err
-				}
-				before = a.ID
-			}
-			printedAll += len(all)
-			if printed += len(all); len(all) < size {
-				break
 			}
 		}
 	}
-	if printedAll == 0 {
+	if printed == 0 {
 		return command.Error(command.Nothing, errors.New("nobody has done anything by hand"))
 	}
 	return p.printTable(t)

@@ -46,18 +46,15 @@ type Command struct {
 }
 
 // Run runs the command until ctx ends, and returns the exit status.
-func (c *Command) Run(ctx context.Context) int {
-	p := &program{
-		Command: *c, zone: time.Local, now: time.Now, pause: pause,
-		asks: terminal.Is(c.Stdin) && terminal.Is(c.Stderr), progresses: terminal.Is(c.Stderr),
-		width: terminal.Width(c.Stdout),
-	}
-	for _, w := range []*io.Writer{&p.Stdout, &p.Stderr} {
-		if *w == nil {
-			*w = io.Discard
-		}
-	}
-	return p.run(ctx)
+func (c *Command) Run(ctx context.Context) int { return newProgram(*c).run(ctx) }
+
+// newProgram returns a command with its surroundings.
+func newProgram(c Command) *program {
+	p := &program{Command: c, zone: time.Local, now: time.Now, pause: pause, progresses: terminal.Is(c.Stderr)}
+	p.command = p.grammar()
+	p.command.Use(c.Stdin, c.Stdout, c.Stderr)
+	p.Stdout, p.Stderr = p.command.Out, p.command.Err
+	return p
 }
 
 // program is the command with its surroundings.
@@ -66,9 +63,7 @@ type program struct {
 	zone       *time.Location // of times in text
 	now        func() time.Time
 	pause      func(context.Context, time.Duration) error
-	asks       bool // Stdin and Stderr are terminals
 	progresses bool // Stderr is a terminal
-	width      int  // of Stdout; 0 if it is not a terminal
 
 	options
 	command   *command.Command
@@ -79,17 +74,11 @@ type program struct {
 	matched   []string             // the ids of the command line that events have, and others
 }
 
-func (p *program) run(ctx context.Context) int {
-	p.command = p.grammar()
-	return p.command.Run(ctx, p.Args)
-}
+func (p *program) run(ctx context.Context) int { return p.command.Run(ctx, p.Args) }
 
 // grammar returns the verbs, and the flags of each.
 func (p *program) grammar() *command.Command {
-	c := &command.Command{
-		Name: "idem", Variables: variables, Explain: explain,
-		In: p.Stdin, Out: p.Stdout, Err: p.Stderr, Asks: p.asks, Width: p.width,
-	}
+	c := &command.Command{Name: "idem", Variables: variables, Explain: explain}
 	c.Flags = []command.Flags{c.JSON(&p.json, "print one JSON object per line"), func(f *flag.FlagSet) {
 		f.StringVar(&p.database, "database", "", "`URL` of the database; default: DATABASE_URL, or PGHOST, PGUSER and the like, which other users of this machine cannot see")
 	}}

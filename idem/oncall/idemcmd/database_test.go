@@ -37,7 +37,7 @@ func TestWhatChangesSomethingSaysFirstInWhichDatabase(t *testing.T) {
 			continue
 		}
 		p, _, complaints := s.program(args...)
-		p.asks, p.Stdin = true, strings.NewReader("n\n")
+		p.command.Asks, p.command.In = true, strings.NewReader("n\n")
 		p.run(t.Context())
 		if strings.HasPrefix(complaints.String(), says) != v.acts || strings.Contains(complaints.String(), "hunter2") {
 			t.Errorf("idem %q says\n%swant that it begins with %q: %t", args, complaints, says, v.acts)

@@ -73,16 +73,9 @@
 //
 // # Exit status
 //
-//	0    done
-//	1    not done, or not all of it: stderr says why, and what was changed
-//	2    used in a wrong way: nothing was done
-//	3    nothing matched: nothing was done
-//	4    done, and what was found needs somebody
-//	130  ended by Ctrl-C before it was done; 143 by SIGTERM, 129 by SIGHUP
-//
-// 1 is also a replay in which an event failed, or none had a handler, and an id among
-// others that no event has. 4 is anything that doctor found wrong. Stats with -every
-// ends with 0 when Ctrl-C ends it.
+// Idem help prints them. 1 is also a replay in which an event failed, or none had a
+// handler, and an id among others that no event has. 4 is anything that doctor found
+// wrong. Stats with -every ends with 0 when Ctrl-C ends it.
 //
 // Ctrl-C lets the event that is being processed finish. The same command again goes on
 // with the rest: it shows the events that are left, and asks anew. A second Ctrl-C ends

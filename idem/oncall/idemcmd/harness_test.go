@@ -156,10 +156,8 @@ func (s *shop) program(args ...string) (p *program, out, complaints *strings.Bui
 	if len(args) > 0 {
 		args = append(args[:1:1], append([]string{"-database", s.url}, args[1:]...)...)
 	}
-	p = &program{
-		Command: Command{Args: args, Stdin: strings.NewReader(s.types), Stdout: out, Stderr: complaints, Receivers: s.receivers},
-		zone:    time.UTC, now: time.Now, pause: pause, asks: s.types != "", width: s.width,
-	}
+	p = newProgram(Command{Args: args, Stdin: strings.NewReader(s.types), Stdout: out, Stderr: complaints, Receivers: s.receivers})
+	p.zone, p.command.Asks, p.command.Width = time.UTC, s.types != "", s.width
 	return p, out, complaints
 }
 

@@ -66,7 +66,7 @@ func (p *program) list(ctx context.Context) error {
 		printed += n
 	}
 	if printed == 0 {
-		return p.nothing(ctx)
+		return p.nothingOf(ctx, p.filter.IDs)
 	}
 	if err := p.printTable(t); err != nil {
 		return err
@@ -131,15 +131,6 @@ func (p *program) count(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// nothing returns errNothing with a guess at the mistake: the ids that were given are those of events in other
-// states.
-func (p *program) nothing(ctx context.Context) error {
-	if p.filter.IDs == nil {
-		return p.nothingChosen()
-	}
-	return p.nothingOf(ctx, p.filter.IDs)
-}
-
 // sayUnmatched names the ids of the command line that no chosen event has, where others are chosen.
 func (p *program) sayUnmatched(ctx context.Context) error {
 	var ids []string
@@ -159,8 +150,12 @@ func (p *program) sayUnmatched(ctx context.Context) error {
 	return errSaid
 }
 
-// nothingOf returns errNothing with the reasons why the events of ids are not chosen.
+// nothingOf returns errNothing with the reasons why the events of ids are not chosen: they are in other states,
+// say. Without ids nothing was chosen by flags.
 func (p *program) nothingOf(ctx context.Context, ids []string) error {
+	if ids == nil {
+		return p.nothingChosen()
+	}
 	var found, unknown []string
 	for _, id := range ids {
 		before := len(found)
@@ -231,8 +226,8 @@ func (p *program) mayBeMeant(key string) bool {
 	return p.filter.IDs == nil || slices.Contains(p.filter.IDs, key) || slices.Contains(p.filter.IDs, store.EventOf(key).ID)
 }
 
-// entity is an operator.Blocked as JSON.
-type entity struct {
+// blockedEntity is an operator.Blocked as JSON.
+type blockedEntity struct {
 	Source     string     `json:"source"`
 	Scope      string     `json:"scope"`
 	Key        string     `json:"key"`
@@ -248,7 +243,7 @@ type entity struct {
 func (p *program) blocked(ctx context.Context) error {
 	t := p.table("AGE", "SOURCE", "ACCOUNT", "ENTITY", "WAITING", "FIRST EVENT", "TYPE", "STATE", "NEXT ATTEMPT @", "ERROR")
 	return printMost(ctx, p, t, (*operator.Operator).Blocked, "these are the oldest %s of %s blocked entities of %s: -limit 0 prints all", "no entity is blocked", func(o *operator.Operator, b operator.Blocked) error {
-		e := entity{o.SourceName(), b.Scope, b.Key, b.ID, b.Type, b.State, b.LastError, int64(b.Age / time.Second), b.DueAt, b.Waiting}
+		e := blockedEntity{o.SourceName(), b.Scope, b.Key, b.ID, b.Type, b.State, b.LastError, int64(b.Age / time.Second), b.DueAt, b.Waiting}
 		return p.row(t, e, command.Text("%s", b.Age), p.sourceOf(o), b.Scope, b.Key, command.Number(b.Waiting), b.ID, b.Type, string(b.State), p.at(b.DueAt), b.LastError)
 	})
 }

@@ -48,7 +48,7 @@ func (p *program) printTable(t *terminal.Table) error {
 	if p.json {
 		return nil
 	}
-	return t.Print(p.Stdout, p.width, longest)
+	return t.Print(p.Stdout, p.command.Width, longest)
 }
 
 // longest is the longest text of a column that leaves room for others.
@@ -60,19 +60,16 @@ func short(text string) string { return terminal.Cut(terminal.Clean(text), longe
 // quote makes an id fit for a shell: Asaas's have an & in them. One that would be
 // taken for a flag is the value of one.
 func quote(id string) string {
-	if strings.HasPrefix(id, "-") {
-		return "-id " + quoteText(id)
-	}
-	return quoteText(id)
-}
-
-func quoteText(id string) string {
+	quoted := id
 	if strings.ContainsFunc(id, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@", r)
 	}) {
-		return "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
+		quoted = "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
 	}
-	return id
+	if strings.HasPrefix(id, "-") {
+		return "-id " + quoted
+	}
+	return quoted
 }
 
 // at is a time for people.

@@ -58,8 +58,7 @@ var verbs = []verb{
 			"row of every event in the database, ten million in a second or two, unless somebody made an index:\n" +
 			"  create index concurrently idem_events_key on idem_events (key)\n" +
 			"With it the answer is there at once, and storing an event takes more work: docs/oncall.md has the numbers.",
-		flags: with(bySource, onlyScope, acting, limit(200), func(o *options, f *flag.FlagSet) {
-			f.Func("entity", "the events about this `entity`, a payment's id for example; repeat it for more", command.Each(&o.filter.Keys))
+		flags: with(bySource, onlyScope, entity, acting, limit(200), func(o *options, f *flag.FlagSet) {
 			f.BoolVar(&o.payload, "payload", false, "show the body, which holds personal data; this is recorded")
 		}), audited: true, run: (*program).show,
 	},
@@ -119,9 +118,7 @@ var verbs = []verb{
 		more: "For after consumers had a wrong secret, or were older than the relay. It needs " + relaySecrets + " in the environment:\n" +
 			"the relay's secret, or several with a space between. Events are stored for the workers of an inbox, which must run\n" +
 			"somewhere; a program with a Processor processes them here. What is not genuine stays set aside.",
-		flags: with(bySource, acting, confirming, func(o *options, f *flag.FlagSet) {
-			f.BoolVar(&o.withoutWorkers, "without-workers", false, "also where no workers are alive: what is stored waits until some are")
-		}), audited: true, acts: true, variables: []string{relaySecrets}, run: acts((*program).planReadmit),
+		flags: with(bySource, acting, confirming, withoutWorkers), audited: true, acts: true, variables: []string{relaySecrets}, run: acts((*program).planReadmit),
 	},
 	{
 		name: "erase", words: "[ID...]", about: "delete the bodies, errors and traces of events, also done ones",
@@ -131,8 +128,7 @@ var verbs = []verb{
 			"broker, and nothing is stored of it. -entity reads the row of every event in the database: see idem help show.\n" +
 			"Not reached: the application's own tables, what brokers keep, messages of an outbox under other ids,\n" +
 			"logs, traces and backups. docs/private-data.md has each place, and how to erase it.",
-		flags: with(bySource, onlyScope, acting, confirming, func(o *options, f *flag.FlagSet) {
-			f.Func("entity", "the events about this `entity`, a payment's id for example; repeat it for more", command.Each(&o.filter.Keys))
+		flags: with(bySource, onlyScope, entity, acting, confirming, func(o *options, f *flag.FlagSet) {
 			f.BoolVar(&o.eraseOpen, "discard", false, "give up events that are not done, and erase them: they will not be processed")
 		}), audited: true, acts: true, run: acts((*program).planErase),
 	},
@@ -193,7 +189,11 @@ var verbs = []verb{
 func with(flags ...func(*options, *flag.FlagSet)) []func(*options, *flag.FlagSet) { return flags }
 
 func withoutWorkers(o *options, f *flag.FlagSet) {
-	f.BoolVar(&o.withoutWorkers, "without-workers", false, "requeue although no workers are alive: nothing happens until some are")
+	f.BoolVar(&o.withoutWorkers, "without-workers", false, "although no workers are alive: nothing happens until some are")
+}
+
+func entity(o *options, f *flag.FlagSet) {
+	f.Func("entity", "events about this `entity`, a payment's id for example; repeat it for more", command.Each(&o.filter.Keys))
 }
 
 func onlyScope(o *options, f *flag.FlagSet) {
@@ -321,7 +321,7 @@ func choosingAmong(states string) func(*options, *flag.FlagSet) {
 func choosingInAnyState(o *options, f *flag.FlagSet) {
 	f.Func("account", "events of this `account`; repeat it for more", command.Each(&o.filter.Scopes))
 	f.Func("type", "events of this `type`; for more: as -source", command.List(&o.filter.Types))
-	f.Func("entity", "events about this `entity`, a payment's id for example; repeat it for more", command.Each(&o.filter.Keys))
+	entity(o, f)
 	f.Func("id", "the event of this `id`; repeat it for more, or give ids after the verb", command.Each(&o.filter.IDs))
 	f.BoolVar(&o.filter.Failed, "failed", false, "only events of which an attempt has failed, also those that are tried again by themselves; in all states, unless -state is given")
 	f.Func("since", "events that arrived at this `time` or later: 2026-11-20T10:00:00Z, 2026-11-20 or, for how long ago, 2h or 3d", command.Time(&o.filter.ReceivedFrom, time.Local))

@@ -193,7 +193,7 @@ func TestASignalAtTheQuestionChangesNothing(t *testing.T) {
 	p, _, complaints := s.program("requeue")
 	typing, end := io.Pipe()
 	t.Cleanup(func() { _ = end.Close() })
-	p.Stdin = readerFunc(func(b []byte) (int, error) { cancel(); return typing.Read(b) })
+	p.command.In = readerFunc(func(b []byte) (int, error) { cancel(); return typing.Read(b) })
 	if status := p.run(ctx); status != command.Interrupted || !strings.HasSuffix(complaints.String(), "[y/N] \nidem: nothing was changed: context canceled\n") {
 		t.Errorf("exit status %d, %q", status, complaints)
 	}
@@ -285,7 +285,7 @@ func TestActionLeavesWhatWasNotShown(t *testing.T) {
 			s := newShop(t)
 			s.accept("bad_1 paid pay_1", "bad_2 paid pay_2", "bad_3 paid pay_3", "bad_4 paid pay_4", "bad_5 paid pay_5", "bad_6 paid pay_6", "bad_7 paid pay_7")
 			p, out, complaints := s.program(verb, "-type", "paid", "-reason", "a test")
-			p.asks, p.Stdin = true, readerFunc(func(b []byte) (int, error) { // six of the seven became six others
+			p.command.Asks, p.command.In = true, readerFunc(func(b []byte) (int, error) { // six of the seven became six others
 				s.exec(`update idem_events set state = 'done' where event <> 'notes//bad_7'; delete from idem_payloads where event <> 'notes//bad_7' and source = 'notes'`)
 				s.accept("bad_11 paid pay_11", "bad_12 paid pay_12", "bad_13 paid pay_13", "bad_14 paid pay_14", "bad_15 paid pay_15", "bad_16 paid pay_16")
 				return copy(b, "y\n"), nil

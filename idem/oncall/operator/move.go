@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
@@ -34,11 +35,9 @@ func (a Account) String() string {
 // CountScope counts the stored events of a scope, in any state: those that
 // [Operator.Rescope] would move.
 func (o *Operator) CountScope(ctx context.Context, scope string) (int64, error) {
-	n, err := store.CountAccount(ctx, o.in.Pool(), store.Account{Source: o.SourceName(), Scope: scope})
-	if err != nil {
-		return 0, fmt.Errorf("operator: counting the events of a scope: %w", store.Explain(err))
-	}
-	return n, nil
+	return query(ctx, o, "counting the events of a scope", func(ctx context.Context, db *pgxpool.Pool) (int64, error) {
+		return store.CountAccount(ctx, db, store.Account{Source: o.SourceName(), Scope: scope})
+	})
 }
 
 // Rescope records, and moves all that is stored of one scope to another account, in
