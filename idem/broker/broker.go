@@ -131,7 +131,7 @@ const received = 4
 // If its handler fails or panics, a message is handled again, after a pause that grows
 // to 5 seconds, and before the next one of its Lane.
 func (c Consumer) Consume(ctx context.Context, receive func(context.Context) (Delivery, error), handle Handle) error {
-	c.setDefaults()
+	c = c.WithDefaults()
 	handling, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	r := &run{
@@ -142,7 +142,8 @@ func (c Consumer) Consume(ctx context.Context, receive func(context.Context) (De
 	return r.stop(cancel)
 }
 
-func (c *Consumer) setDefaults() {
+// WithDefaults returns the settings with their defaults, for a module that needs one before [Consumer.Consume].
+func (c Consumer) WithDefaults() Consumer {
 	if c.Handlers <= 0 {
 		c.Handlers = 16
 	}
@@ -155,6 +156,7 @@ func (c *Consumer) setDefaults() {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	return c
 }
 
 // run is one call of Consume.

@@ -41,6 +41,7 @@ func ConsumeWith(ctx context.Context, settings broker.Consumer, client *kgo.Clie
 	if err := checkClient(client); err != nil {
 		return err
 	}
+	settings = settings.WithDefaults()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	g := newGroup(ctx, client, settings.Logger, handle)
@@ -111,9 +112,6 @@ type delivery struct {
 }
 
 func newGroup(ctx context.Context, client *kgo.Client, logger *slog.Logger, handle broker.Handle) *group {
-	if logger == nil {
-		logger = slog.Default()
-	}
 	return &group{
 		ctx: ctx, client: client, logger: logger, handle: handle, turn: newTurn(),
 		deliveries: make(chan delivery), partitions: make(map[partition]*progress),

@@ -28,12 +28,7 @@ func Consume(ctx context.Context, dial Dial, queue string, handle broker.Handle)
 // ConsumeWith is [Consume] with settings. ExtendEvery does not apply: RabbitMQ gives
 // handlers its consumer_timeout and no more.
 func ConsumeWith(ctx context.Context, settings broker.Consumer, dial Dial, queue string, handle broker.Handle) error {
-	if settings.Handlers <= 0 {
-		settings.Handlers = 16
-	}
-	if settings.Logger == nil {
-		settings.Logger = slog.Default()
-	}
+	settings = settings.WithDefaults()
 	s := &subscription{dial: dial, queue: queue, prefetch: min(4*settings.Handlers, math.MaxUint16), logger: settings.Logger}
 	defer s.close()
 	return settings.Consume(ctx, s.receive, handle)

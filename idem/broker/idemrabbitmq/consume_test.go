@@ -1,7 +1,6 @@
 package idemrabbitmq_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -18,9 +17,6 @@ import (
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/broker/idemrabbitmq"
 )
-
-// patience is the time that a test waits for something that must happen.
-const patience = time.Minute
 
 // consume consumes until stop is called, which waits for the end.
 func consume(t testing.TB, settings broker.Consumer, url, queue string, handle broker.Handle) (stop func()) {
@@ -84,11 +80,10 @@ func TestAHandlerMayBeSlowerThanTheConsumerTimeout(t *testing.T) {
 	if err := newPublisher(t, dialer(n.url()), "", queue).Publish(t.Context(), broker.Message{Type: "slow", Key: "one"}); err != nil {
 		t.Fatal(err)
 	}
-	var log lines
+	log := make(lines, 1000)
 	handled := make(chan bool, 2)
 	slow := sync.OnceFunc(func() { log.await(t, "timeout") })
-	logger := slog.New(slog.NewTextHandler(&log, nil))
-	consume(t, broker.Consumer{Logger: logger}, n.url(), queue, func(context.Context, broker.Message) error {
+	consume(t, broker.Consumer{Logger: log.logger()}, n.url(), queue, func(context.Context, broker.Message) error {
 		slow()
 		handled <- true
 		return nil
@@ -98,42 +93,16 @@ func TestAHandlerMayBeSlowerThanTheConsumerTimeout(t *testing.T) {
 	log.await(t, "it will come again")
 }
 
-// lines holds the output of a logger.
-type lines struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{}
-}
+// lines are the lines of a logger.
+type lines chan string
 
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.changed != nil {
-		close(l.changed)
-		l.changed = nil
-	}
-	return l.text.Write(p)
-}
+func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }
 
-// await waits until a text was written.
-func (l *lines) await(t testing.TB, text string) {
-	late := time.After(patience)
-	for {
-		l.mu.Lock()
-		if l.changed == nil {
-			l.changed = make(chan struct{})
-		}
-		written, changed := l.text.String(), l.changed
-		l.mu.Unlock()
-		if strings.Contains(written, text) {
-			return
-		}
-		select {
-		case <-changed:
-		case <-late:
-			t.Errorf("%q was not logged, but %s", text, written)
-			return
-		}
+func (l lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// await waits until a line has that text.
+func (l lines) await(t testing.TB, text string) {
+	for !strings.Contains(brokertest.Next(t, l), text) {
 	}
 }
 
@@ -144,8 +113,8 @@ func TestAQueueThatWouldLoseMessagesIsConsumedWithAWarning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log lines
-	consume(t, broker.Consumer{Logger: slog.New(slog.NewTextHandler(&log, nil))}, url, queue.Name, func(context.Context, broker.Message) error { return nil })
+	log := make(lines, 1000)
+	consume(t, broker.Consumer{Logger: log.logger()}, url, queue.Name, func(context.Context, broker.Message) error { return nil })
 	log.await(t, "is not durable")
 }
 
@@ -153,9 +122,9 @@ func TestConsumingGoesOnAfterTheQueueWasDeletedAndMadeAgain(t *testing.T) {
 	t.Parallel()
 	url := sharedURL(t)
 	queue := declare(t, url, nil)
-	var log lines
+	log := make(lines, 1000)
 	got := make(chan broker.Message)
-	consume(t, broker.Consumer{Logger: slog.New(slog.NewTextHandler(&log, nil))}, url, queue, func(_ context.Context, m broker.Message) error { got <- m; return nil })
+	consume(t, broker.Consumer{Logger: log.logger()}, url, queue, func(_ context.Context, m broker.Message) error { got <- m; return nil })
 	p := newPublisher(t, dialer(url), "", queue)
 	for n := range 2 {
 		if n > 0 {

@@ -28,9 +28,7 @@ func Consume(ctx context.Context, client *sqs.Client, queueURL string, handle br
 // ConsumeWith is [Consume] with settings. ExtendEvery also decides the visibility timeout
 // of each message, which is three times as long, in whole seconds.
 func ConsumeWith(ctx context.Context, settings broker.Consumer, client *sqs.Client, queueURL string, handle broker.Handle) error {
-	if settings.ExtendEvery <= 0 {
-		settings.ExtendEvery = 10 * time.Second
-	}
+	settings = settings.WithDefaults()
 	s := &subscription{client: client, url: queueURL, visible: int32(min(max(1, 3*settings.ExtendEvery/time.Second), twelveHours))}
 	err := settings.Consume(ctx, s.receive, handle)
 	s.returnAll(ctx)
