@@ -1,14 +1,11 @@
 package idemtest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -56,11 +53,11 @@ func AnyOrder(
 ) {
 	t.Helper()
 	o := &anyOrder{matrix: matrix{TB: t, source: source, check: check}}
+	o.connect()
+	defer o.direct.Close()
 	for _, r := range deliveries {
 		o.deliveries = append(o.deliveries, o.read(r))
 	}
-	o.connect()
-	defer o.direct.Close()
 	o.tryAll()
 }
 
@@ -70,46 +67,18 @@ const mostOrders = 120
 // anyOrder is every order in which an application's events may come.
 type anyOrder struct {
 	matrix
-	deliveries  []delivery
+	deliveries  []*delivery
 	unsatisfied bool // check was so at least once
-}
-
-// delivery is a request that can be sent again and again.
-type delivery struct {
-	request *http.Request
-	body    []byte
-	name    string // its event's type
-}
-
-func (o *anyOrder) read(r *http.Request) delivery {
-	o.Helper()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		o.Fatalf("idemtest: a delivery's body cannot be read: %v", err)
-	}
-	return delivery{r, body, "a delivery"}
-}
-
-func (d delivery) again(ctx context.Context) *http.Request {
-	r := d.request.Clone(ctx)
-	r.Body = io.NopCloser(bytes.NewReader(d.body))
-	return r
 }
 
 // tryAll tries all orders in both modes.
 func (o *anyOrder) tryAll() {
 	o.Helper()
-	failures := 0
 	for _, inbox := range []bool{false, true} {
 		o.byWorkers = inbox
 		for n, order := range permutations(len(o.deliveries)) {
-			err := o.try(order, n == 0)
-			if err == nil {
-				continue
-			}
-			o.Errorf("idemtest: %s, in the order %s: %v", o.mode(), o.names(order), err)
-			if failures++; failures == mostFailures {
-				o.Fatalf("idemtest: %d orders had wrong effects: the rest is not tried", failures)
+			if err := o.try(order, n == 0); err != nil {
+				o.wrong("%s, in the order %s: %v", o.mode(), o.names(order), err)
 			}
 		}
 	}
@@ -178,7 +147,11 @@ func (o *anyOrder) deliver(run *trial, order []int) (failed []int, err error) {
 		var failure error
 		acknowledged := false
 		for range 2 {
-			if acknowledged, failure = o.deliverOnce(run, n); acknowledged && failure != nil {
+			d := o.deliveries[n]
+			if acknowledged, failure = run.deliver(d); failure != nil {
+				failure = fmt.Errorf("%s was %w", d.name, failure)
+			}
+			if acknowledged && failure != nil {
 				return nil, failure
 			}
 		}
@@ -193,51 +166,15 @@ func (o *anyOrder) deliver(run *trial, order []int) (failed []int, err error) {
 	return failed, err
 }
 
-func (o *anyOrder) deliverOnce(run *trial, n int) (acknowledged bool, err error) {
-	o.Helper()
-	d := &o.deliveries[n]
-	var seen idem.Observation
-	w := httptest.NewRecorder()
-	o.receiver(run, func(_ context.Context, s idem.Observation) { seen = s }).ServeHTTP(w, d.again(o.Context()))
-	if seen.Event.Type != "" {
-		d.name = seen.Event.Type
-	}
-	acknowledged = w.Code == http.StatusOK
-	if !acknowledged || seen.Err != nil {
-		err = fmt.Errorf("%s was answered %d, %s: %w", d.name, w.Code, seen.Outcome, seen.Err)
-	}
-	return acknowledged, err
-}
-
-// receiver parks no event because it was tried often.
-func (o *anyOrder) receiver(run *trial, observe func(context.Context, idem.Observation)) http.Handler {
-	if o.byWorkers {
-		return o.inbox(run, observe)
-	}
-	p := idem.NewProcessor(run.pool, run.app)
-	p.Logger, p.Observe, p.ParkAfter = nil, observe, 1<<20
-	return p
-}
-
-func (o *anyOrder) inbox(run *trial, observe func(context.Context, idem.Observation)) *idem.Inbox {
-	i := run.inbox(observe)
-	i.MaxAttempts = 1 << 20
-	return i
-}
-
 // work has a worker process due events, and after that the failed ones, once.
 func (o *anyOrder) work(run *trial) error {
 	o.Helper()
 	var failure error
-	if _, err := run.direct.Exec(o.Context(), timePasses); err != nil {
-		o.Fatal(err)
-	}
-	inbox := o.inbox(run, func(_ context.Context, seen idem.Observation) {
+	drained := run.work(o.Context(), func(_ context.Context, seen idem.Observation) {
 		if seen.Err != nil {
 			failure = fmt.Errorf("%s is %s: %w", seen.Event.Type, seen.Outcome, seen.Err)
 		}
 	})
-	drained := inbox.Drain(o.Context())
 	return errors.Join(drained, failure)
 }
 
@@ -249,23 +186,11 @@ func (o *anyOrder) settle(run *trial) error {
 	}
 	var err error
 	for range len(o.deliveries) + 1 {
-		if err = o.work(run); run.pending() == nil {
-			return run.parked()
+		if err = o.work(run); run.stored(idem.StatePending) == nil {
+			return run.stored(idem.StateParked)
 		}
 	}
 	return fmt.Errorf("it still fails after all others were handled: %w", err)
-}
-
-// parked returns an error that names an event which is parked, or nil.
-func (run *trial) parked() error {
-	run.Helper()
-	for e, err := range run.stored.List(run.Context(), idem.Filter{States: []idem.State{idem.StateParked}}) {
-		if err != nil {
-			run.Fatal(err)
-		}
-		return fmt.Errorf("%s %s is parked, its last error is %q", e.Type, e.ID, e.LastError)
-	}
-	return nil
 }
 
 // permutations returns the orders of n things, the given one first; of more than

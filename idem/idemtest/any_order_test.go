@@ -138,7 +138,7 @@ func TestAnyOrderFindsHandlersThatAnOrderBreaks(t *testing.T) {
 			}, fact,
 			[]string{
 				"inline, in the order PAYMENT_CONFIRMED, PAYMENT_REFUNDED, PAYMENT_RECEIVED: the order is RECEIVED, and 0.00 in 2 are booked",
-				"3 orders had wrong effects: the rest is not tried",
+				"3 trials had wrong effects: the rest is not tried",
 			},
 		},
 		"a late event is skipped, and its money with it": {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/tracelog"
 
 	"github.com/paghooks/paghooks/idem"
 )
@@ -81,7 +82,7 @@ func (d *dryRun) open(url string) (recorded, transaction *pgxpool.Pool) {
 	if transaction, err = pgxpool.NewWithConfig(d.Context(), config.Copy()); err != nil {
 		d.Fatalf("idemtest: no pool for the test: %v", err)
 	}
-	config.ConnConfig.Tracer = queries{d}
+	config.ConnConfig.Tracer = &tracelog.TraceLog{Logger: tracelog.LoggerFunc(d.statement), LogLevel: tracelog.LogLevelInfo}
 	if recorded, err = pgxpool.NewWithConfig(d.Context(), config); err != nil {
 		d.Fatalf("idemtest: no pool for the test: %v", err)
 	}
@@ -154,43 +155,15 @@ func (d *dryRun) take() []string {
 	return d.seen
 }
 
-// queries records the statements of connections.
-type queries struct{ *dryRun }
-
-// TraceQueryStart implements [pgx.QueryTracer].
-func (q queries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	q.statement(data.SQL)
-	return ctx
-}
-
-// TraceQueryEnd implements [pgx.QueryTracer].
-func (queries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-// TraceBatchStart implements [pgx.BatchTracer].
-func (q queries) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
-	for _, s := range data.Batch.QueuedQueries {
-		q.statement(s.SQL)
+// statement records the statements of connections, for a [tracelog.Logger].
+func (d *dryRun) statement(_ context.Context, _ tracelog.LogLevel, what string, data map[string]any) {
+	sql, ok := data["sql"].(string)
+	if table, copies := data["tableName"].(pgx.Identifier); copies {
+		sql, ok = "copy "+table.Sanitize(), true
 	}
-	return ctx
-}
-
-// TraceBatchQuery implements [pgx.BatchTracer].
-func (queries) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
-
-// TraceBatchEnd implements [pgx.BatchTracer].
-func (queries) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
-
-// TraceCopyFromStart implements [pgx.CopyFromTracer].
-func (q queries) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceCopyFromStartData) context.Context {
-	q.statement("copy " + data.TableName.Sanitize())
-	return ctx
-}
-
-// TraceCopyFromEnd implements [pgx.CopyFromTracer].
-func (queries) TraceCopyFromEnd(context.Context, *pgx.Conn, pgx.TraceCopyFromEndData) {}
-
-func (q queries) statement(sql string) {
-	q.record(fmt.Sprintf("executes %q on a connection of its own", strings.Join(strings.Fields(sql), " ")))
+	if ok && what != "Prepare" {
+		d.record(fmt.Sprintf("executes %q on a connection of its own", strings.Join(strings.Fields(sql), " ")))
+	}
 }
 
 // errNoRequest is the error of a request that a dry run must not send.

@@ -1,16 +1,12 @@
 package idemtest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -64,7 +60,7 @@ func ExactlyOnce(
 ) {
 	t.Helper()
 	m := &matrix{TB: t, source: source, check: check}
-	m.tryAll(deliveries)
+	m.tryFaults(deliveries)
 }
 
 // ExactlyOnceInbox is [ExactlyOnce] for an application that receives through an
@@ -83,41 +79,31 @@ func ExactlyOnceInbox(
 ) {
 	t.Helper()
 	m := &matrix{TB: t, source: source, check: check, byWorkers: true}
-	m.tryAll(deliveries)
+	m.tryFaults(deliveries)
 }
 
-// mostFailures is the number of failures that one cause may have until more of them say
-// nothing new.
-const mostFailures = 3
-
-// tryAll puts the application through every fault.
-func (m *matrix) tryAll(deliveries []*http.Request) {
+// tryFaults puts the application through every fault.
+func (m *matrix) tryFaults(deliveries []*http.Request) {
 	m.Helper()
 	m.connect()
 	defer m.direct.Close()
 	for n, r := range deliveries {
-		m.stages = append(m.stages, m.stagesOf(n+1, r)...)
+		d := m.read(r)
+		m.stages = append(m.stages, stage{fmt.Sprintf("delivery %d", n+1), func(run *trial) (bool, error) { return run.deliver(d) }})
+		if m.byWorkers {
+			m.stages = append(m.stages, stage{fmt.Sprintf("work on delivery %d", n+1), (*trial).attempt})
+		}
 	}
-	failures := 0
 	for _, f := range m.faults() {
-		if m.try(f) {
-			continue
-		}
-		if failures++; failures == mostFailures {
-			m.Fatalf("idemtest: %d faults had wrong effects: the rest is not tried", failures)
-		}
+		m.try(f)
 	}
 }
 
-func (m *matrix) connect() {
-	m.Helper()
-	m.url = URL(m)
-	m.direct = m.open(func(*pgxpool.Config) {})
-	var schema string
-	if err := m.direct.QueryRow(m.Context(), `select current_schema()`).Scan(&schema); err != nil {
-		m.Fatal(err)
-	}
-	m.empty = emptying(schema)
+// stage is a part of a trial: a delivery, or the work on one. It is done when
+// it would not be tried again, which may be with an error: the event is parked.
+type stage struct {
+	name string
+	once func(*trial) (done bool, err error) // tries it
 }
 
 // faults delivers everything without a fault, and returns those that are
@@ -147,8 +133,8 @@ func (m *matrix) faults() (all []fault) {
 	return all
 }
 
-// try delivers everything with a fault, and reports whether the effects are right.
-func (m *matrix) try(f fault) bool {
+// try delivers everything with a fault, and looks at the effects.
+func (m *matrix) try(f fault) {
 	m.Helper()
 	run := m.start()
 	defer run.end()
@@ -160,82 +146,7 @@ func (m *matrix) try(f fault) bool {
 		err = m.check(m.Context(), m.direct)
 	}
 	if err != nil {
-		m.Errorf("idemtest: %s, %s, connection cut %s: %v", m.stages[f.stage].name, f.step, f.point, err)
-	}
-	return err == nil
-}
-
-// emptying is the SQL that ends the sessions which an application left in its
-// schema, and empties that.
-func emptying(schema string) string {
-	return "select pg_terminate_backend(pid) from pg_stat_activity " +
-		"where application_name = '" + schema + "' and pid <> pg_backend_pid();" +
-		"drop schema " + schema + " cascade; create schema " + schema
-}
-
-// matrix is every fault that an application is put through.
-type matrix struct {
-	testing.TB
-	source    func(*pgxpool.Pool) idem.Source
-	check     func(context.Context, *pgxpool.Pool) error
-	byWorkers bool // an inbox receives, and its workers process
-
-	url    string
-	direct *pgxpool.Pool // no fault happens to it
-	empty  string        // SQL that empties the schema
-	stages []stage       // of each trial
-}
-
-// stage is a part of a trial: a delivery, or the work on one. It is done when
-// it would not be tried again, which may be with an error: the event is parked.
-type stage struct {
-	name string
-	once func(*trial) (done bool, err error) // tries it
-}
-
-// trial is one run of the application, on an empty schema.
-type trial struct {
-	*matrix
-	proxy  *pgproxy.Proxy
-	pool   *pgxpool.Pool // the application's, through the proxy
-	app    idem.Source
-	stored *idem.Processor // reads the events, on the direct pool
-}
-
-func (m *matrix) start() *trial {
-	m.Helper()
-	if _, err := m.direct.Exec(m.Context(), m.empty); err != nil {
-		m.Fatalf("idemtest: the schema cannot be emptied: %v", err)
-	}
-	if err := idem.Migrate(m.Context(), m.direct); err != nil {
-		m.Fatal(err)
-	}
-	run := &trial{matrix: m, proxy: new(pgproxy.Proxy)}
-	run.pool = m.open(run.proxy.Through)
-	run.app = m.source(run.pool)
-	run.stored = idem.NewProcessor(m.direct, run.app)
-	return run
-}
-
-func (m *matrix) open(set func(*pgxpool.Config)) *pgxpool.Pool {
-	m.Helper()
-	config, err := pgxpool.ParseConfig(m.url)
-	if err != nil {
-		m.Fatal(err)
-	}
-	set(config)
-	pool, err := pgxpool.NewWithConfig(m.Context(), config)
-	if err != nil {
-		m.Fatalf("idemtest: no pool for the test: %v", err)
-	}
-	return pool
-}
-
-// end finds the connections that the application left open.
-func (run *trial) end() {
-	run.Helper()
-	if n := closePool(run.pool, 5*time.Second); n > 0 {
-		run.Errorf("idemtest: %d connections of the pool are still in use after the deliveries: have the handler release them, and close rows and transactions", n)
+		m.wrong("%s, %s, connection cut %s: %v", m.stages[f.stage].name, f.step, f.point, err)
 	}
 }
 
@@ -284,79 +195,21 @@ func (run *trial) finishWith(f fault) error {
 	return err
 }
 
-// stagesOf are the stages of the n-th delivery.
-func (m *matrix) stagesOf(n int, r *http.Request) []stage {
-	m.Helper()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		m.Fatalf("idemtest: a delivery's body cannot be read: %v", err)
-	}
-	delivery := stage{fmt.Sprintf("delivery %d", n), func(run *trial) (done bool, err error) {
-		again := r.Clone(run.Context())
-		again.Body = io.NopCloser(bytes.NewReader(body))
-		return run.deliver(again)
-	}}
-	if !m.byWorkers {
-		return []stage{delivery}
-	}
-	return []stage{delivery, {fmt.Sprintf("work on delivery %d", n), (*trial).work}}
-}
-
-// deliver sends a request once. It is done when that is answered with 200.
-func (run *trial) deliver(r *http.Request) (done bool, err error) {
-	var seen idem.Observation
-	w := httptest.NewRecorder()
-	run.receiver(func(_ context.Context, o idem.Observation) { seen = o }).ServeHTTP(w, r)
-	done = w.Code == http.StatusOK
-	if !done || seen.Err != nil {
-		err = fmt.Errorf("answered %d, %s: %v", w.Code, seen.Outcome, seen.Err)
-	}
-	return done, err
-}
-
-// receiver returns the application's receiver of deliveries.
-func (run *trial) receiver(observe func(context.Context, idem.Observation)) http.Handler {
-	if run.byWorkers {
-		return run.inbox(observe)
-	}
-	p := idem.NewProcessor(run.pool, run.app)
-	p.Logger, p.Observe = nil, observe
-	return p
-}
-
-// inbox is an inbox that sends the same messages in every run: one worker, which
-// is not woken.
-func (run *trial) inbox(observe func(context.Context, idem.Observation)) *idem.Inbox {
-	i := idem.NewInbox(run.pool, run.app)
-	i.Logger, i.Observe = nil, observe
-	i.Workers, i.PollOnly = 1, true
-	return i
-}
-
-// timePasses ends all waiting. No workers are left: a claim that they have left behind is
-// that of a process that died.
-const timePasses = `
-delete from idem_workers;
-update idem_payloads set due_at = now() where due_at > now()`
-
-// work has a worker make one attempt. It is done when no event is pending.
-func (run *trial) work() (done bool, err error) {
+// attempt has a worker make one attempt. It is done when no event is pending.
+func (run *trial) attempt() (done bool, err error) {
 	run.Helper()
-	if run.pending() == nil {
+	if run.stored(idem.StatePending) == nil {
 		return true, nil // the delivery was a duplicate
-	}
-	if _, err := run.direct.Exec(run.Context(), timePasses); err != nil {
-		run.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(run.Context())
 	defer stop()
 	var seen idem.Observation
-	drained := run.inbox(func(_ context.Context, o idem.Observation) {
+	drained := run.work(ctx, func(_ context.Context, o idem.Observation) {
 		seen = o
 		run.proxy.Disarm() // it is chance whether the worker looks for another event before it stops
 		stop()             // Drain would sleep until a released claim is due
-	}).Drain(ctx)
-	err = run.pending()
+	})
+	err = run.stored(idem.StatePending)
 	done = err == nil
 	switch {
 	case seen.Err != nil:
@@ -365,18 +218,6 @@ func (run *trial) work() (done bool, err error) {
 		err = errors.Join(err, drained)
 	}
 	return done, err
-}
-
-// pending returns an error that names an event which is pending, or nil.
-func (run *trial) pending() error {
-	run.Helper()
-	for e, err := range run.stored.List(run.Context(), idem.Filter{States: []idem.State{idem.StatePending}}) {
-		if err != nil {
-			run.Fatal(err)
-		}
-		return fmt.Errorf("%s %s is pending, its last error is %q", e.Type, e.ID, e.LastError)
-	}
-	return nil
 }
 
 // fault is a point at which the connection is cut.

@@ -107,7 +107,7 @@ func TestSignOfDeadWorkersIsNotWaitedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = run.deliver(r)
+	_, err = run.deliver(m.read(r))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestSignOfDeadWorkersIsNotWaitedFor(t *testing.T) {
 	if len(found.Claims) != 1 {
 		t.Fatalf("%d claims, want 1", len(found.Claims))
 	}
-	if done, err := run.work(); !done || err != nil {
+	if done, err := run.attempt(); !done || err != nil {
 		t.Errorf("done is %t, %v", done, err)
 	}
 }
