@@ -29,43 +29,45 @@ func (f *Fake) getWebhook(r *http.Request) (any, error) {
 }
 
 func (f *Fake) createWebhook(r *http.Request) (any, error) {
-	var wanted webhookRequest
+	wanted := webhookBody{Enabled: true, APIVersion: 3}
 	if err := decode(r, &wanted); err != nil {
 		return nil, err
 	}
-	if err := wanted.check(true, nil); err != nil {
+	if wanted.Events == nil {
+		wanted.Events = []asaas.EventType{}
+	}
+	if err := wanted.check(nil); err != nil {
 		return nil, err
 	}
 	if len(f.webhooks) >= maxWebhooks {
 		return nil, refused(http.StatusBadRequest, "invalid_action", "O limite de 10 webhooks por conta foi atingido.")
 	}
-	var c Webhook
+	c := Webhook{Token: cmp.Or(wanted.AuthToken, newToken()), Email: wanted.Email, APIVersion: wanted.APIVersion, Interrupted: wanted.Interrupted}
 	wanted.apply(&c)
-	c.Token = cmp.Or(c.Token, newToken())
 	w := f.add(c)
 	created := f.body(w)
 	created.AuthToken = w.Token
 	return created, nil
 }
 
+// updateWebhook leaves a member that is null or missing as it is, and those that PUT does not take.
 func (f *Fake) updateWebhook(r *http.Request) (any, error) {
-	var wanted webhookRequest
-	if err := decode(r, &wanted); err != nil {
-		return nil, err
-	}
-	wanted.Email, wanted.APIVersion = nil, nil // which PUT does not take
 	w, err := f.named(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := wanted.check(false, w.Events); err != nil {
+	wanted := f.body(w)
+	wanted.Events = nil
+	if err := decode(r, &wanted); err != nil {
 		return nil, err
 	}
-	interrupted := w.Interrupted
+	wanted.Email = w.Email
+	wanted.APIVersion = w.APIVersion
+	if err := wanted.check(w.Events); err != nil {
+		return nil, err
+	}
 	wanted.apply(&w.Webhook)
-	wish := w.Interrupted
-	w.Interrupted = interrupted
-	f.setInterrupted(w, wish)
+	f.setInterrupted(w, wanted.Interrupted)
 	return f.body(w), nil
 }
 
@@ -98,7 +100,7 @@ func (f *Fake) named(r *http.Request) (*webhook, error) {
 	return nil, refused(http.StatusNotFound, "not_found", "O webhook informado não foi encontrado.")
 }
 
-// webhookBody is a webhook in an answer.
+// webhookBody is a webhook in a request or an answer.
 type webhookBody struct {
 	ID                     string            `json:"id"`
 	Name                   string            `json:"name"`
@@ -108,7 +110,7 @@ type webhookBody struct {
 	Interrupted            bool              `json:"interrupted"`
 	APIVersion             int               `json:"apiVersion"`
 	HasAuthToken           bool              `json:"hasAuthToken"`
-	AuthToken              string            `json:"authToken,omitempty"` // once, when created
+	AuthToken              string            `json:"authToken,omitempty"` // answered once, when created
 	SendType               SendType          `json:"sendType"`
 	PenalizedRequestsCount int               `json:"penalizedRequestsCount"`
 	Events                 []asaas.EventType `json:"events"`
@@ -127,58 +129,30 @@ func (f *Fake) body(w *webhook) webhookBody {
 	}
 }
 
-// webhookRequest is a webhook in a request. A null or missing member stays as it
-// is.
-type webhookRequest struct {
-	Name        *string           `json:"name"`
-	URL         *string           `json:"url"`
-	Email       *string           `json:"email"`
-	Enabled     *bool             `json:"enabled"`
-	Interrupted *bool             `json:"interrupted"`
-	APIVersion  *int              `json:"apiVersion"`
-	AuthToken   *string           `json:"authToken"`
-	SendType    *SendType         `json:"sendType"`
-	Events      []asaas.EventType `json:"events"`
-}
-
 // check names all that is wrong at once. Of event types those exist that this
 // module knows, and those that the webhook has: they may be newer.
-func (r *webhookRequest) check(creating bool, has []asaas.EventType) error {
+func (b *webhookBody) check(has []asaas.EventType) error {
 	var all []problem
 	demand := func(ok bool, code, description string) {
 		if !ok {
 			all = append(all, problem{code, description})
 		}
 	}
-	demand(valid(r.Name, !creating, isFilled), "invalid_name", "O nome deve ser informado.")
-	demand(valid(r.URL, !creating, fixture.IsURL), "invalid_url", "A URL informada é inválida.")
-	demand(valid(r.Email, !creating, isEmailAddress), "invalid_email", "O e-mail informado é inválido.")
-	demand(valid(r.SendType, !creating, isSendType), "invalid_sendType", "O tipo de envio deve ser SEQUENTIALLY ou NON_SEQUENTIALLY.")
-	demand(valid(r.APIVersion, true, isAPIVersion), "invalid_apiVersion", "A versão da API deve ser 2 ou 3.")
-	demand(valid(r.AuthToken, true, isToken), "invalid_authToken", "O token de autenticação deve ter de 32 a 255 caracteres, sem espaços, "+
+	demand(strings.TrimSpace(b.Name) != "", "invalid_name", "O nome deve ser informado.")
+	demand(fixture.IsURL(b.URL), "invalid_url", "A URL informada é inválida.")
+	demand(strings.Count(b.Email, "@") == 1 && !strings.ContainsAny(b.Email, " \t\r\n"), "invalid_email", "O e-mail informado é inválido.")
+	demand(b.SendType == Sequentially || b.SendType == NonSequentially, "invalid_sendType", "O tipo de envio deve ser SEQUENTIALLY ou NON_SEQUENTIALLY.")
+	demand(b.APIVersion == 2 || b.APIVersion == 3, "invalid_apiVersion", "A versão da API deve ser 2 ou 3.")
+	demand(b.AuthToken == "" || isToken(b.AuthToken), "invalid_authToken", "O token de autenticação deve ter de 32 a 255 caracteres, sem espaços, "+
 		"sem sequências de números, sem quatro letras iguais seguidas, e não pode ser uma chave de API.")
-	demand(len(r.Events) > 0 || r.Events == nil && !creating, "invalid_events", "Informe ao menos um evento.")
-	for _, e := range r.Events {
+	demand(b.Events == nil || len(b.Events) > 0, "invalid_events", "Informe ao menos um evento.")
+	for _, e := range b.Events {
 		demand(slices.Contains(Types(), e) || slices.Contains(has, e), "invalid_events", fmt.Sprintf("O evento %s não existe.", e))
 	}
 	if all == nil {
 		return nil
 	}
 	return &refusal{http.StatusBadRequest, all}
-}
-
-func valid[T any](field *T, optional bool, is func(T) bool) bool {
-	if field == nil {
-		return optional
-	}
-	return is(*field)
-}
-
-func isFilled(s string) bool     { return strings.TrimSpace(s) != "" }
-func isSendType(s SendType) bool { return s == Sequentially || s == NonSequentially }
-func isAPIVersion(n int) bool    { return n == 2 || n == 3 }
-func isEmailAddress(s string) bool {
-	return strings.Count(s, "@") == 1 && !strings.ContainsAny(s, " \t\r\n")
 }
 
 // isToken holds the rules of
@@ -217,24 +191,11 @@ func newToken() string {
 	}
 }
 
-func (r *webhookRequest) apply(w *Webhook) {
-	set(&w.Name, r.Name)
-	set(&w.URL, r.URL)
-	set(&w.Email, r.Email)
-	set(&w.Interrupted, r.Interrupted)
-	set(&w.APIVersion, r.APIVersion)
-	set(&w.Token, r.AuthToken)
-	set(&w.SendType, r.SendType)
-	if r.Enabled != nil {
-		w.Disabled = !*r.Enabled
-	}
-	if r.Events != nil {
-		w.Events = r.Events
-	}
-}
-
-func set[T any](field, value *T) {
-	if value != nil {
-		*field = *value
+// apply changes what a PUT can change, but for a pause.
+func (b *webhookBody) apply(w *Webhook) {
+	w.Name, w.URL, w.SendType, w.Disabled = b.Name, b.URL, b.SendType, !b.Enabled
+	w.Token = cmp.Or(b.AuthToken, w.Token)
+	if b.Events != nil {
+		w.Events = b.Events
 	}
 }
