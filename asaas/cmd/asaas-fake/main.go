@@ -127,7 +127,7 @@ func today(eventType asaas.EventType, id string) []asaastest.Change {
 func newFake(f fixture.FakeOptions) (*fixture.Served, error) {
 	fake := asaastest.New()
 	fake.Advance(max(0, time.Since(fake.Now())))
-	fake.Observe = func(e asaastest.Entry) { f.Tell(told(e)) }
+	fake.Observe = func(e asaastest.Entry) { f.Tell(e.String()) }
 	hints := []string{
 		"Asaas's API is at http://" + f.Address + "/v3: export ASAAS_API_KEY='" + fake.APIKey + "' ASAAS_BASE_URL=http://" + f.Address + "/v3",
 		"asaas-queue status -sandbox  # the state of the queues",
@@ -141,18 +141,4 @@ func newFake(f fixture.FakeOptions) (*fixture.Served, error) {
 
 func stamp(_ string, now time.Time) fixture.Change {
 	return asaastest.Set("dateCreated", now.In(asaas.Brasilia()).Format(time.DateTime))
-}
-
-// told is a line for people.
-func told(e asaastest.Entry) string {
-	at := e.At.Format(time.DateTime)
-	switch e.Kind {
-	case asaastest.Emailed:
-		return fmt.Sprintf("%s e-mail: %s %s was not delivered in %d attempts, of webhook %s", at, e.EventType, e.EventID, e.Attempt, e.WebhookID)
-	case asaastest.Paused, asaastest.Resumed, asaastest.BackoffRemoved:
-		return fmt.Sprintf("%s %s: the queue of webhook %s", at, e.Kind, e.WebhookID)
-	case asaastest.Deleted:
-		return e.String() + " for good, after 14 days"
-	}
-	return e.String()
 }

@@ -119,8 +119,7 @@ func TestAnOutageIsRehearsedByHand(t *testing.T) {
 	}
 	told := r.timeline(t)
 	for _, want := range []string{
-		"attempt 15: 503", " e-mail: PAYMENT_RECEIVED evt_", " was not delivered in 5 attempts, of webhook ",
-		" paused: the queue of webhook ", " resumed: the queue of webhook ", "attempt 16: 200",
+		"attempt 15: 503", " emailed PAYMENT_RECEIVED evt_", ", attempt 5\n", " paused\n", " resumed\n", "attempt 16: 200",
 	} {
 		if !strings.Contains(told, want) {
 			t.Errorf("the timeline lacks %q:\n%s", want, told)
@@ -138,7 +137,7 @@ func TestAsaasDeletesWhatWaitsForTwoWeeks(t *testing.T) {
 	r := serving(t, "-to", newServer(t, http.StatusServiceUnavailable).url)
 	r.post(t, "/fake/events/PAYMENT_RECEIVED?id=evt_1", nil)
 	r.post(t, "/fake/advance?for=360h", nil)
-	if told := r.timeline(t); !strings.Contains(told, "deleted PAYMENT_RECEIVED evt_1, attempt 15 for good, after 14 days") {
+	if told := r.timeline(t); !strings.Contains(told, "deleted PAYMENT_RECEIVED evt_1, attempt 15\n") {
 		t.Error(told)
 	}
 }
