@@ -211,15 +211,13 @@ func refused(status int, code, description string) error {
 	return &refusal{status, []problem{{code, description}}}
 }
 
-// noContent is the result of a call that answers 204.
-type noContent struct{}
-
+// respond answers 204 to a call without a result.
 func respond(w http.ResponseWriter, result any, err error) {
 	status := http.StatusOK
 	if refusal, ok := errors.AsType[*refusal](err); ok {
 		status, result = refusal.status, refusal
 	}
-	if _, ok := result.(noContent); ok {
+	if result == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem"
 )
 
 // listCharges lists the charges that are not removed, newest first.
@@ -94,13 +95,13 @@ type transaction struct {
 
 // learn has the API show a charge as an event has it, whether a webhook wants the
 // event or not.
-func (a *account) learn(e event) {
+func (a *account) learn(e idem.Event) {
 	var said struct {
 		DateCreated asaas.DateTime  `json:"dateCreated"`
 		Payment     json.RawMessage `json:"payment"`
 	}
 	var p asaas.Payment
-	if json.Unmarshal(e.body, &said) != nil || json.Unmarshal(said.Payment, &p) != nil || p.ID == "" {
+	if json.Unmarshal(e.Payload, &said) != nil || json.Unmarshal(said.Payment, &p) != nil || p.ID == "" {
 		return // an event about something else
 	}
 	known := a.charges[p.ID]
@@ -115,12 +116,12 @@ func (a *account) learn(e event) {
 }
 
 // book enters a movement of money into the statement.
-func (a *account) book(e event, at asaas.DateTime, p asaas.Payment) {
+func (a *account) book(e idem.Event, at asaas.DateTime, p asaas.Payment) {
 	value := p.Value
 	kind := map[asaas.EventType]string{
 		asaas.EventPaymentReceived: "PAYMENT_RECEIVED", asaas.EventPaymentRefunded: "PAYMENT_REVERSAL",
 		asaas.EventPaymentPartiallyRefunded: "PAYMENT_REVERSAL", asaas.EventPaymentChargebackRequested: "CHARGEBACK",
-	}[e.kind]
+	}[asaas.EventType(e.Type)]
 	if kind == "" || p.Status == asaas.PaymentStatusReceivedInCash || p.PaymentDate.Or("") == "" {
 		return // no money has moved: that of a card that is given back early never came
 	}

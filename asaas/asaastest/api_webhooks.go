@@ -89,7 +89,7 @@ func (f *Fake) relieveWebhook(r *http.Request) (any, error) {
 		return nil, err
 	}
 	f.removeBackoff(w)
-	return noContent{}, nil
+	return nil, nil
 }
 
 // named returns the webhook that the path names.

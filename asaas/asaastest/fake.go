@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/fixture"
 )
 
@@ -117,16 +118,16 @@ func (f *Fake) Timeline() []Entry { return f.core.Entries() }
 // of its events has it. An event that was emitted before is sent again, as a person can
 // have it in Asaas's web interface.
 //
-// It panics for a body without id or event.
+// It panics for a body that is no event.
 func (f *Fake) Emit(bodies ...[]byte) {
-	events := make([]event, 0, len(bodies))
+	var events []idem.Event
 	for _, body := range bodies {
 		events = append(events, newEvent(body))
 	}
 	f.core.Change(func() {
 		for _, e := range events {
-			if !f.emitted[e.id] {
-				f.emitted[e.id] = true
+			if !f.emitted[e.ID] {
+				f.emitted[e.ID] = true
 				f.account.learn(e)
 			}
 			f.enqueue(e)

@@ -198,7 +198,7 @@ func TestMistakesInTheUseSayWhatToDo(t *testing.T) {
 		says string
 	}{
 		{"no JSON", func() { fake.Emit([]byte("{")) }, "the body is no event"},
-		{"no id", func() { fake.Emit([]byte(`{"event":"PAYMENT_RECEIVED"}`)) }, "has no id or no event"},
+		{"no type", func() { fake.Emit([]byte(`{"id":"evt_1"}`)) }, "the body is no event"},
 		{"no receiver", func() { fake.AddWebhook(asaastest.Webhook{}) }, "needs a URL or a Handler"},
 		{"the eleventh webhook", func() { fake.AddWebhook(asaastest.Webhook{URL: "http://a.example"}) }, "at most 10 webhooks"},
 		{"an unknown webhook", func() { fake.Resume("1") }, `there is no webhook "1"`},

@@ -2,7 +2,6 @@ package asaastest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/fixture"
 )
 
@@ -34,7 +34,7 @@ type webhook struct {
 
 // pending is an event in a queue.
 type pending struct {
-	event       event
+	event       idem.Event
 	order       int // among all that was ever queued
 	queued, due time.Time
 	attempts    int
@@ -116,30 +116,17 @@ func (w *webhook) forgive(now time.Time) {
 	}
 }
 
-// event is an event as Asaas stores it.
-type event struct {
-	id   string
-	kind asaas.EventType
-	body []byte
+func newEvent(body []byte) idem.Event {
+	e := asaas.Identify(slices.Clone(body))
+	if e.Type == "" {
+		panic("asaastest: the body is no event: make it with asaastest.Event or asaastest.Sparse")
+	}
+	return e
 }
 
-func newEvent(body []byte) event {
-	var envelope struct {
-		ID    string          `json:"id"`
-		Event asaas.EventType `json:"event"`
-	}
-	if err := json.Unmarshal(body, &envelope); err != nil {
-		panic("asaastest: the body is no event: " + err.Error())
-	}
-	if envelope.ID == "" || envelope.Event == "" {
-		panic("asaastest: the body has no id or no event: make it with asaastest.Event or asaastest.Sparse")
-	}
-	return event{id: envelope.ID, kind: envelope.Event, body: slices.Clone(body)}
-}
-
-func (f *Fake) enqueue(e event) {
+func (f *Fake) enqueue(e idem.Event) {
 	for _, w := range f.webhooks {
-		if w.Disabled || !w.subscribes(e.kind) {
+		if w.Disabled || !w.subscribes(asaas.EventType(e.Type)) {
 			continue
 		}
 		f.queued++
@@ -225,7 +212,7 @@ func (f *Fake) deliver(due []*delivery) {
 
 // request is a request as Asaas was seen to send it.
 func (d *delivery) request(ctx context.Context) (*http.Request, error) {
-	body, contentType := d.event.event.body, "application/json"
+	body, contentType := d.event.event.Payload, "application/json"
 	if d.config.APIVersion == 2 {
 		body = []byte(url.Values{"data": {string(body)}}.Encode())
 		contentType = "application/x-www-form-urlencoded; charset=UTF-8"
@@ -306,7 +293,7 @@ func (f *Fake) removeBackoff(w *webhook) {
 func (f *Fake) record(w *webhook, p *pending, e Entry) {
 	e.At, e.WebhookID = f.core.Time(), w.ID
 	if p != nil {
-		e.EventID, e.EventType, e.Attempt = p.event.id, p.event.kind, p.attempts
+		e.EventID, e.EventType, e.Attempt = p.event.ID, asaas.EventType(p.event.Type), p.attempts
 	}
 	f.core.Record(e)
 }

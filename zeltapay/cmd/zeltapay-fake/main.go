@@ -136,7 +136,9 @@ func newFake(f fixture.FakeOptions) (*fixture.Served, error) {
 		},
 		Routes: map[string]http.HandlerFunc{
 			"GET /fake/dead-letters": func(w http.ResponseWriter, _ *http.Request) {
-				fixture.AnswerJSON(w, letters(fake.DeadLetters()))
+				for _, d := range fake.DeadLetters() {
+					fmt.Fprintf(w, "%s %s, attempts %d: %s, kept until %s\n", d.EventType, d.EventID, d.Attempts, d.Reason, d.Until.Format(time.DateTime))
+				}
 			},
 			"POST /fake/dead-letters/replay": func(w http.ResponseWriter, r *http.Request) { replay(fake, w, r) },
 		},
@@ -153,23 +155,6 @@ func replay(fake *zeltapaytest.Fake, w http.ResponseWriter, r *http.Request) {
 	default:
 		http.Error(w, fmt.Sprintf("there is no event %q in the dead-letter queue", id), http.StatusNotFound)
 	}
-}
-
-// letter is an event in the dead-letter queue, as JSON.
-type letter struct {
-	ID       string              `json:"id"`
-	Type     zeltapay.EventType  `json:"type"`
-	Reason   zeltapaytest.Reason `json:"reason"`
-	Attempts int                 `json:"attempts"`
-	Until    time.Time           `json:"until"`
-}
-
-func letters(dead []zeltapaytest.DeadLetter) []letter {
-	out := []letter{}
-	for _, d := range dead {
-		out = append(out, letter{d.EventID, d.EventType, d.Reason, d.Attempts, d.Until.UTC()})
-	}
-	return out
 }
 
 // stamp is the time of an event; a ping has another field for it.
