@@ -141,25 +141,10 @@ func (m Metadata) Value() (driver.Value, error) {
 }
 
 // Format implements [fmt.Formatter]: every verb shows the number of fields.
-func (m Metadata) Format(f fmt.State, _ rune) {
-	for name := range m.redacted() {
-		fmt.Fprint(f, name)
-	}
-}
+func (m Metadata) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "[%d fields]", len(m)) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (m Metadata) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(m)) }
-
-// redacted returns the number of fields as the name of one without a value. No JSON has such a
-// value: null is one.
-func (m Metadata) redacted() Metadata {
-	for _, raw := range m {
-		if raw == nil && len(m) == 1 {
-			return m // it is redacted
-		}
-	}
-	return Metadata{fmt.Sprintf("[%d fields]", len(m)): nil}
-}
 
 // Cents is [value.Cents], an amount of money in the smallest unit of its
 // currency: 1500 is 15.00 USD. Zelta Pay documents whole cents as a JSON number.

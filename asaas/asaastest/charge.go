@@ -1,7 +1,6 @@
 package asaastest
 
 import (
-	"crypto/md5"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -158,7 +157,7 @@ func (c *Charge) event(eventType asaas.EventType) []byte {
 	c.happened = append(c.happened, eventType)
 	body, err := json.Marshal(asaas.PaymentEvent{
 		Envelope: asaas.Envelope{
-			ID:          fmt.Sprintf("evt_%x&%d", md5.Sum([]byte(eventType)), fixture.Number()),
+			ID:          newID(eventType),
 			Event:       eventType,
 			DateCreated: asaas.DateTime(c.Now.Format(time.DateTime)),
 			Account:     value.Of(asaas.Account{ID: value.Of("5d2c7a10-6a1f-4e0b-9d55-0c1b7e2f9a31"), OwnerID: value.Null[string]()}),

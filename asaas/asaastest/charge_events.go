@@ -104,7 +104,7 @@ func (c *Charge) PartiallyRefunded(value asaas.Money) []byte {
 	if value.Sign() <= 0 || value.Cmp(c.left()) >= 0 {
 		panic(fmt.Sprintf("asaastest: R$ %s is no part of the R$ %s that are left: call Refunded to give all back", value, c.left()))
 	}
-	c.refund(value)
+	c.refund(value, asaas.RefundStatusDone)
 	return c.event(asaas.EventPaymentPartiallyRefunded)
 }
 
@@ -118,7 +118,7 @@ func (c *Charge) Refunded() []byte {
 		c.Payment.Chargeback = value.Of(dispute)
 		c.Now = c.Now.AddDate(0, 0, 30)
 	}
-	c.refund(c.left())
+	c.refund(c.left(), asaas.RefundStatusDone)
 	c.Payment.Status = asaas.PaymentStatusRefunded
 	if c.Payment.BillingType == asaas.BillingTypePix {
 		c.Payment.PixTransaction = value.Null[string]()
@@ -137,10 +137,7 @@ func (c *Charge) RefundAsked(val asaas.Money) []byte {
 	if val.Sign() <= 0 || val.Cmp(c.left()) > 0 {
 		panic(fmt.Sprintf("asaastest: R$ %s is more than the R$ %s that are left, or nothing", val, c.left()))
 	}
-	c.refund(val)
-	refunds := c.Payment.Refunds.Or(nil)
-	last := &refunds[len(refunds)-1]
-	last.Status, last.EffectiveDate = value.Of(asaas.RefundStatusPending), value.Optional[asaas.DateTime]{}
+	c.refund(val, asaas.RefundStatusPending)
 	if eventType == asaas.EventPaymentRefundInProgress {
 		c.Payment.Status = asaas.PaymentStatusRefundInProgress
 	}
@@ -162,7 +159,6 @@ func (c *Charge) RefundDenied() []byte {
 		panic(fmt.Sprintf("asaastest: the refund of a %s is not denied: make the charge with BillingTypeBoleto", c.Payment.BillingType))
 	}
 	c.endRefund(asaas.EventPaymentRefundDenied, asaas.RefundStatusCancelled)
-	c.paidAgain()
 	return c.event(asaas.EventPaymentRefundDenied)
 }
 
@@ -170,11 +166,11 @@ func (c *Charge) RefundDenied() []byte {
 // PAYMENT_UPDATED.
 func (c *Charge) RefundCanceled() []byte {
 	c.endRefund(asaas.EventPaymentUpdated, asaas.RefundStatusCancelled)
-	c.paidAgain()
 	return c.event(asaas.EventPaymentUpdated)
 }
 
-// endRefund ends the refund that was asked for.
+// endRefund ends the refund that was asked for. One that is cancelled gives the charge the status back that it had before
+// all of it was asked back.
 func (c *Charge) endRefund(next asaas.EventType, status asaas.RefundStatus) {
 	refunds := slices.Clone(c.Payment.Refunds.Or(nil))
 	if len(refunds) == 0 || refunds[len(refunds)-1].Status.Or("") != asaas.RefundStatusPending {
@@ -186,11 +182,8 @@ func (c *Charge) endRefund(next asaas.EventType, status asaas.RefundStatus) {
 		last.EffectiveDate = value.Of(asaas.DateTime(c.Now.Format(time.DateTime)))
 	}
 	c.Payment.Refunds = value.Of(refunds)
-}
-
-// paidAgain gives a charge the status back that it had before all of it was asked back.
-func (c *Charge) paidAgain() {
-	if c.Payment.Status != asaas.PaymentStatusRefundInProgress && c.Payment.Status != asaas.PaymentStatusRefundRequested {
+	wasAll := c.Payment.Status == asaas.PaymentStatusRefundInProgress || c.Payment.Status == asaas.PaymentStatusRefundRequested
+	if !wasAll || status != asaas.RefundStatusCancelled {
 		return
 	}
 	c.Payment.Status = asaas.PaymentStatusConfirmed
@@ -210,12 +203,14 @@ func (c *Charge) left() asaas.Money {
 	return left
 }
 
-func (c *Charge) refund(val asaas.Money) {
+func (c *Charge) refund(val asaas.Money, status asaas.RefundStatus) {
 	c.Now = c.Now.Add(time.Hour)
 	now := value.Of(asaas.DateTime(c.Now.Format(time.DateTime)))
-	r := asaas.Refund{DateCreated: now, Status: value.Of(asaas.RefundStatusDone), Value: value.Of(val)}
+	r := asaas.Refund{DateCreated: now, Status: value.Of(status), Value: value.Of(val)}
 	if c.Payment.BillingType == asaas.BillingTypePix {
-		r.EffectiveDate = now
+		if status == asaas.RefundStatusDone {
+			r.EffectiveDate = now
+		}
 		r.EndToEndIdentifier = value.Of(fmt.Sprintf("D19540550%s%s", c.Now.Format("200601021504"), c.Payment.InvoiceNumber))
 	}
 	earlier := c.Payment.Refunds.Or(nil)

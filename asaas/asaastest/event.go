@@ -28,8 +28,11 @@ func Sparse(eventType asaas.EventType, changes ...Change) []byte {
 
 // withID sets the fields that name an event, before the changes that the test wants.
 func withID(eventType asaas.EventType, changes []Change) []Change {
-	id := fmt.Sprintf("evt_%x&%d", md5.Sum([]byte(eventType)), fixture.Number())
-	return append([]Change{Set("id", id), Set("event", eventType)}, changes...)
+	return append([]Change{Set("id", newID(eventType)), Set("event", eventType)}, changes...)
+}
+
+func newID(eventType asaas.EventType) string {
+	return fmt.Sprintf("evt_%x&%d", md5.Sum([]byte(eventType)), fixture.Number())
 }
 
 // Request makes the POST that delivers a body, with the webhook's token. It is
