@@ -56,18 +56,7 @@ func pageOf(offset int, days map[string]Date) url.Values {
 }
 
 // check returns an error for JSON that is not a page of charges.
-func (p *PaymentPage) check() error {
-	data, ok := p.Data.Get()
-	if !ok {
-		return errNoList
-	}
-	for i := range data {
-		if err := data[i].check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (p *PaymentPage) check() error { return checkEach(p.Data, (*Payment).check) }
 
 // check returns an error for JSON that is not a page of the statement.
 func (p *TransactionPage) check() error {

@@ -46,13 +46,15 @@ func (c *Client) Webhooks(ctx context.Context) iter.Seq2[*Webhook, error] {
 
 // check returns an error for JSON that is not a page of the list: it would be a list without
 // webhooks.
-func (p *WebhookPage) check() error {
-	data, ok := p.Data.Get()
+func (p *WebhookPage) check() error { return checkEach(p.Data, (*Webhook).check) }
+
+func checkEach[T any](list value.Optional[[]T], check func(*T) error) error {
+	data, ok := list.Get()
 	if !ok {
 		return errNoList
 	}
 	for i := range data {
-		if err := data[i].check(); err != nil {
+		if err := check(&data[i]); err != nil {
 			return err
 		}
 	}

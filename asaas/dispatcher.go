@@ -70,13 +70,8 @@ func guard(h http.Header, body []byte, err error) error {
 }
 
 func isForm(h http.Header) bool {
-	const form = "application/x-www-form-urlencoded"
-	is := strings.TrimSpace(h.Get("Content-Type"))
-	if len(is) < len(form) || !strings.EqualFold(is[:len(form)], form) { // spares ordinary events the parsing
-		return false
-	}
-	mediaType, _, _ := mime.ParseMediaType(is)
-	return mediaType == form
+	mediaType, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	return mediaType == "application/x-www-form-urlencoded"
 }
 
 func refuse(reason idem.Reason, hint string) error {

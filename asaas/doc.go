@@ -18,7 +18,7 @@
 //   - [BalanceEvent]: money that is blocked
 //   - [AccountStatusEvent], [AccessTokenEvent]: the account and its API keys
 //   - [UnknownEvent]: types that are newer than this package
-//   - [Withdrawal]: no event but a question, for package withdrawal
+//   - [Withdrawal]: no event but the question whether money may leave, at a URL of its own: package withdrawal answers it
 //
 // # Receive events
 //
@@ -43,16 +43,10 @@
 //
 // # Several events of one charge
 //
-// Exactly once is for each event, and a charge has several: a card payment is CONFIRMED a
-// month before it is RECEIVED, Pix is only RECEIVED, and a chargeback that is won brings
-// both again. They may come late and in any order. Package idem never skips an event
-// because a newer one was handled: a newer BANK_SLIP_VIEWED must not hide a late
-// RECEIVED.
-//
-// Value is the value of the charge in every event, also in a refund's; what was given back stands in
-// Refunds. A charge may have no ExternalReference, as that of a Checkout, and one reference may have twelve
-// charges. So neither an amount for each event nor one for each charge and type is right: book money by
-// package charges, which is right in any order of events. Handlers of single types are for what is no money.
+// Exactly once is for each event, and a charge has several, which may come late and in any order: a card payment
+// is CONFIRMED a month before it is RECEIVED, Pix is only RECEIVED, and a chargeback that is won brings both again.
+// Value is the value of the charge in each of them, also in a refund's. So neither an amount for each event nor one
+// for each charge and type is right: book money by package charges. Handlers of single types are for what is no money.
 //
 // The function AnyOrder of package idemtest delivers a charge's events to your
 // handlers in every order; Lives of package asaastest are the documented lives of charges, with their true ends.
@@ -63,20 +57,11 @@
 // reads both: [BalanceEvent.Block], [Discount.LastDay], [Payment.AllSplits],
 // [CheckoutSplit.Percentage], [AccessToken.WhyDisabled].
 //
-// # Only verify
+// # Only verify, only parse
 //
-// In a receiver of your own, or at the edge:
-//
-//	if err := asaas.Verify(r.Header, body, token); err != nil {
-//		// 401; the error says what is wrong and what to do
-//	}
-//
-// Give [Verify] and [NewDispatcher] the old and the new token while you change
-// it at Asaas.
-//
-// # Only parse
-//
-// In a worker that reads verified bodies from a queue:
+// In a receiver of your own, or at the edge, [Verify] says whether a delivery is genuine. Give it, and
+// [NewDispatcher], the old and the new token while you change it at Asaas. In a worker that reads verified bodies
+// from a queue:
 //
 //	event, err := asaas.Parse(body)
 //	switch e := event.(type) {
@@ -85,9 +70,7 @@
 //	}
 //
 // e.Check(body) reports whether the amount, the status and the like were sent at
-// all. A dispatcher does that before it calls a handler.
-//
-// To process the events of such a queue once each:
+// all. A dispatcher does that before it calls a handler. To process the events of such a queue once each:
 //
 //	inbox.Accept(ctx, asaas.Identify(body))
 //
@@ -133,34 +116,19 @@
 //
 // Drift of the dispatcher lists the fields and values that Asaas sends and this package does not know.
 //
-// # Approve withdrawals
-//
-// Asaas's other webhook asks whether a withdrawal may be made or a split kept, and
-// needs a decision for an answer. It has a URL of its own, and package withdrawal answers it.
-//
 // # Get a queue going again
 //
 // If deliveries fail, Asaas slows down the webhook's queue, and after a while stops
-// it. [Client.Penalized] finds such queues:
+// it. [Client.Penalized] finds such queues. Fix the cause first; then [Recover] proves the way to the receiver, gets the
+// queue going, and replays what was parked:
 //
 //	client, err := asaas.NewClient(asaas.Production, os.Getenv("ASAAS_API_KEY"))
-//	penalties, err := client.Penalized(ctx)
-//
-// Fix the cause first. [Recover] then sends the event of a canary to the webhook's
-// own URL, which proves the way and runs no handler. If it arrives, it removes the
-// penalty or resumes the queue, and watches whether deliveries fail again. Then it
-// replays the events that the receiver has parked, and lists those that are still owed:
-//
 //	for progress, err := range asaas.Recover(ctx, client, webhookID, token, inbox) {
 //		if err != nil {
 //			return err // the receiver is not sound yet, or fails again
 //		}
 //		log.Print(progress)
 //	}
-//
-// [Client].Try says whether the application is to try its handlers first, with the oldest event
-// that failed. They run for real, in a transaction that is rolled back: their HTTP requests and
-// e-mails are sent, unless they ask [idem.IsDryRun].
 //
 // From a shell (package asaas/cmd/queue makes the same command with your handlers):
 //
@@ -171,12 +139,9 @@
 // reads the charges, and books what it would have told.
 //
 // Package webhook compares the webhook at Asaas with the handlers and repairs it, watches that it stays
-// so, and rotates its token. Its Queues show the queues, and the time until Asaas deletes the waiting events, to
-// telemetry and to package console, which can release them. To rehearse all of this,
+// so, and rotates its token. To notice a receiver that is broken before its queue suffers, let [NewCanary]
+// deliver an event of its own, and watch package health. To rehearse all of this,
 // run asaas/cmd/asaas-fake serve, a local Asaas.
-//
-// To notice a receiver that is broken before its queue suffers, let [NewCanary]
-// deliver an event of its own, and watch package health.
 //
 // # Test your handlers
 //

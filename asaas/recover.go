@@ -249,7 +249,7 @@ func (r *recovery) resume(ctx context.Context, q queue) error {
 	if err := r.client.Resume(ctx, r.id); err != nil {
 		return r.perhaps(err, "the queue was resumed")
 	}
-	r.changed = "the queue was resumed"
+	r.did("the queue was resumed")
 	return r.report(RecoveryProgress{Step: RecoveryResumed}, q)
 }
 
@@ -273,8 +273,8 @@ func (r *recovery) watch(ctx context.Context, last queue) (queue, error) {
 	var same time.Duration // without a fall of the count
 	relieved := !last.interrupted
 	for quiet := 0; quiet < quietLooks; {
-		if err := r.wait(ctx, r.client.Poll, last); err != nil {
-			return last, err
+		if err := r.client.wait(ctx, r.client.Poll); err != nil {
+			return last, fmt.Errorf("%s with %d failures counted, look again: %w", ended(ctx), last.penalized, err)
 		}
 		q, err := r.look(ctx)
 		if err != nil {
@@ -323,14 +323,6 @@ func (r *recovery) report(p RecoveryProgress, q queue) error {
 	p.Webhook, p.PenalizedRequests = q.webhook, q.penalized
 	if !r.yield(p, nil) {
 		return errLeft
-	}
-	return nil
-}
-
-// wait waits. If ctx ends before, the error names the cause.
-func (r *recovery) wait(ctx context.Context, d time.Duration, last queue) error {
-	if err := r.client.wait(ctx, d); err != nil {
-		return fmt.Errorf("%s with %d failures counted, look again: %w", ended(ctx), last.penalized, err)
 	}
 	return nil
 }

@@ -45,10 +45,6 @@ type Validator struct {
 	AllowFrom        []netip.Prefix
 	ClientAddrHeader string
 
-	// MaxBody is the number of bytes of a body that are read; a larger one is answered
-	// with 413. Default: 1 MiB.
-	MaxBody int64
-
 	// Timeout is the time that a decision may take, from the first byte on. Then the
 	// answer is 503, whether the function has returned or not, and the value that
 	// it returns later counts for nothing. Keep it below the 10 seconds that
@@ -81,7 +77,6 @@ func NewValidator(token string, decide func(ctx context.Context, w *asaas.Withdr
 	}
 	return &Validator{
 		Tokens:  []string{token},
-		MaxBody: 1 << 20,
 		Timeout: 8 * time.Second,
 		Logger:  slog.Default(),
 		decide:  decide,
@@ -94,7 +89,7 @@ func NewValidator(token string, decide func(ctx context.Context, w *asaas.Withdr
 //	401  not genuine, or an event; the body names the reason, and decides nothing
 //	405  not a POST
 //	408  the body did not arrive whole
-//	413  the body is larger than MaxBody
+//	413  the body is larger than 1 MiB
 //	503  undecided: the function failed or was late, or the body cannot be read; or there is no token
 func (v *Validator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &question{w: w, r: r, start: time.Now(), logger: v.Logger}
@@ -108,7 +103,7 @@ func (v *Validator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q.refuse(err)
 		return
 	}
-	body, status, err := q.read(v.MaxBody)
+	body, status, err := q.read()
 	if err != nil {
 		q.reject(status, err)
 		return
@@ -188,25 +183,21 @@ func (q *question) readBefore(end time.Time) {
 	}
 }
 
-// read reads the body whole, at most limit bytes.
-func (q *question) read(limit int64) (body []byte, status int, err error) {
-	if q.r.ContentLength > limit {
-		return nil, http.StatusRequestEntityTooLarge, tooLarge(limit)
-	}
-	body, err = io.ReadAll(http.MaxBytesReader(q.w, q.r.Body, limit))
-	var large *http.MaxBytesError
+// maxBody is the number of bytes of a body that are read. A question has a few thousand.
+const maxBody = 1 << 20
+
+// read reads the body whole.
+func (q *question) read() (body []byte, status int, err error) {
+	body, err = io.ReadAll(http.MaxBytesReader(q.w, q.r.Body, maxBody))
+	_, isLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case errors.As(err, &large):
-		return nil, http.StatusRequestEntityTooLarge, tooLarge(limit)
+	case isLarge:
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("withdrawal: the body is larger than %d bytes, which no question is", maxBody)
 	case err != nil:
 		return nil, http.StatusRequestTimeout, fmt.Errorf("withdrawal: the body did not arrive whole: %w", err)
 	}
 	q.readBefore(time.Time{}) // the end of the connection looks the same
 	return body, 0, nil
-}
-
-func tooLarge(limit int64) error {
-	return fmt.Errorf("withdrawal: the body is larger than %d bytes: raise MaxBody if it is genuine", limit)
 }
 
 // reject answers a request that is no question about a withdrawal.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,6 @@ func (p *program) verbs() []command.Verb {
 			More: "A queue is ok, penalized (Asaas waits longer and longer between attempts), or stopped (after 15\n" +
 				"failures in a row). For a webhook that is disabled Asaas makes no events, and none comes later.\n" +
 				"With -name, -url and -handled it also says which events of the application's webhook never come.",
-			Variables: []string{"DATABASE_URL"},
 		}, p.status, "last-event", "name", "url", "handled", "database"),
 		p.online(command.Verb{
 			Name: "recover", Words: id, Needs: oneWebhook,
@@ -34,27 +34,24 @@ func (p *program) verbs() []command.Verb {
 				"handlers with it, or -try says so: what they write is rolled back, and HTTP requests and e-mails that\n" +
 				"they send are sent, unless they ask idem.IsDryRun first. Then it resumes the queue or removes its\n" +
 				"penalty, and watches until Asaas counts no failures any more. It ends with what the application owes.",
-			Variables: []string{"ASAAS_WEBHOOK_TOKEN", "DATABASE_URL"},
+			Variables: []string{"ASAAS_WEBHOOK_TOKEN"},
 		}, p.recover, "yes", "try", "every", "replay", "database"),
 		p.online(command.Verb{
 			Name: "remove-penalty", Words: id, Needs: oneWebhook,
 			About: "have Asaas deliver at once again, without trying the receiver",
 			More: "The next failure leads to a penalty again. Asaas limits it strictly, without saying how. It may help where Asaas\n" +
 				"counts no failures, too: what it counts is not documented.",
-			Variables: []string{"DATABASE_URL"},
 		}, p.removePenalty, "yes", "database"),
 		p.online(command.Verb{
 			Name: "resume", Words: id, Needs: oneWebhook,
-			About:     "start a queue again that Asaas stopped, without trying the receiver",
-			More:      "What has waited is delivered in its order.",
-			Variables: []string{"DATABASE_URL"},
+			About: "start a queue again that Asaas stopped, without trying the receiver",
+			More:  "What has waited is delivered in its order.",
 		}, p.resume, "yes", "database"),
 		p.online(command.Verb{
 			Name: "enable", Words: id, Needs: oneWebhook,
 			About: "have Asaas make events again for a webhook that is disabled",
 			More: "What happened while it was disabled never comes as events: it says what finds that. For a webhook that\n" +
 				"was deleted it says how to make it again.",
-			Variables: []string{"DATABASE_URL"},
 		}, p.enable, "yes", "database"),
 		p.online(command.Verb{
 			Name:  "plan",
@@ -89,21 +86,18 @@ func (p *program) verbs() []command.Verb {
 				"It cannot find: a receipt in cash of before the gap that was undone in it; a charge that was made and removed in\n" +
 				"the gap; a change of a charge that is neither open nor in the statement; and what Asaas's lists show late.\n" +
 				"The exit status is 4 if something differs, is gone or failed, and 1 if the run did not come to its end.",
-			Variables: []string{"DATABASE_URL"},
 		}, p.reconcile, "scope", "since", "until", "calls", "resume-at", "database"),
 		p.offline(command.Verb{
 			Name: "find", Words: "NAME",
-			Needs:     "a customer's id at Asaas, cus_…, your own external reference, or the id of an installment plan, a subscription or a Checkout",
-			About:     "the charges of a person or an order, from the charge table; Asaas is not asked",
-			More:      "It ends with the command that prints the events of the charges: idem show -entity. docs/private-data.md goes on from there.",
-			Variables: []string{"DATABASE_URL"},
+			Needs: "a customer's id at Asaas, cus_…, your own external reference, or the id of an installment plan, a subscription or a Checkout",
+			About: "the charges of a person or an order, from the charge table; Asaas is not asked",
+			More:  "It ends with the command that prints the events of the charges: idem show -entity. docs/private-data.md goes on from there.",
 		}, p.find, "limit", "database"),
 		p.offline(command.Verb{
 			Name:  "unmatched",
 			About: "paid charges that match nothing of the application's, from the charge table; Asaas is not asked",
 			More: "-known is the condition that the application gives to charges.Unmatched; a program that is built with that has it.\n" +
 				"The exit status is 4 if there is one, and 3 if there is none.",
-			Variables: []string{"DATABASE_URL"},
 		}, p.unmatched, "known", "limit", "database"),
 	}
 }
@@ -126,6 +120,9 @@ func (p *program) online(v command.Verb, run func(context.Context) error, flags 
 // offline completes a verb.
 func (p *program) offline(v command.Verb, run func(context.Context) error, flags ...string) command.Verb {
 	v.Flags = []command.Flags{p.named(flags...)}
+	if slices.Contains(flags, "database") {
+		v.Variables = append(v.Variables, "DATABASE_URL")
+	}
 	v.Run = func(ctx context.Context, words []string) error {
 		p.id = strings.Join(words, "")
 		err := run(ctx)
