@@ -141,27 +141,9 @@ func ExampleClient_Resume() {
 	// Output: <nil>
 }
 
-func ExampleClient_Penalized() {
-	client, closeServer := answering(map[string]string{
-		"GET /webhooks": `{"data":[{"id":"3b1f","interrupted":true,"penalizedRequestsCount":15},{"id":"77c0","interrupted":false,"penalizedRequestsCount":4}]}`,
-	})
-	defer closeServer()
-	penalties, err := client.Penalized(context.Background())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, p := range penalties {
-		fmt.Println(p.Webhook.ID, "stopped:", p.Interrupted, "undelivered:", p.PenalizedRequests)
-	}
-	// Output:
-	// 3b1f stopped: true undelivered: 15
-	// 77c0 stopped: false undelivered: 4
-}
-
-func ExamplePenalty_TimeLeft() {
+func ExampleTimeLeft() {
 	newest := time.Now().Add(-20 * 24 * time.Hour) // when the newest event that was acknowledged came to be
-	fmt.Println(asaas.Penalty{Interrupted: true}.TimeLeft(newest))
+	fmt.Println(asaas.TimeLeft(newest))
 	// Output: 0s
 }
 

@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/paghooks/paghooks/asaas"
 )
 
@@ -204,50 +202,6 @@ func TestASlowServerHasUntilTimeout(t *testing.T) {
 	})
 }
 
-func TestPenalizedAreThoseWhoseEventsWait(t *testing.T) {
-	t.Parallel()
-	client, _ := clientOn(t, scriptedAnswer{status: 200, body: `{"data":[
-		{"id":"fine","enabled":true,"interrupted":false,"penalizedRequestsCount":0},
-		{"id":"slowed","enabled":true,"interrupted":false,"penalizedRequestsCount":3},
-		{"id":"stopped","enabled":true,"interrupted":true,"penalizedRequestsCount":0},
-		{"id":"disabled","enabled":false,"interrupted":false},
-		{"id":"both","enabled":false,"interrupted":true,"penalizedRequestsCount":15},
-		{"id":"null","interrupted":null,"penalizedRequestsCount":null}]}`})
-	got, err := client.Penalized(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	type state struct {
-		ID          string
-		Interrupted bool
-		Requests    int
-	}
-	var states []state
-	for _, p := range got {
-		states = append(states, state{p.Webhook.ID, p.Interrupted, p.PenalizedRequests})
-	}
-	if diff := cmp.Diff([]state{{"slowed", false, 3}, {"stopped", true, 0}, {"both", true, 15}}, states); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestWhoseEventsWaitIsNotNobodyWhereItCannotBeSeen(t *testing.T) {
-	t.Parallel()
-	for _, a := range []scriptedAnswer{
-		{status: 200, body: `{}`},
-		{status: 200, body: `{"data":null}`},
-		{status: 200, body: `{"data":[{"id":"a","interrupted":true},{"id":"b","penalizedRequestsCount":0}]}`},
-		{status: 200, body: `{"data":[{"id":"a","enabled":true,"interrupted":false}]}`},
-		{status: 404},
-	} {
-		client, _ := clientOn(t, a)
-		got, err := client.Penalized(t.Context())
-		if err == nil || got != nil || !strings.HasPrefix(err.Error(), "asaas: ") {
-			t.Errorf("%+v: got %v, %v", a, got, err)
-		}
-	}
-}
-
 func TestTheTimeLeftCountsFromTheNewestEventThatCame(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -263,7 +217,7 @@ func TestTheTimeLeftCountsFromTheNewestEventThatCame(t *testing.T) {
 			{"longer ago than they are kept", now.Add(-15 * day), 0},
 			{"none ever came", time.Time{}, 0},
 		} {
-			if got := (asaas.Penalty{}).TimeLeft(tt.created); got != tt.want {
+			if got := asaas.TimeLeft(tt.created); got != tt.want {
 				t.Errorf("%s: got %s, want %s", tt.reason, got, tt.want)
 			}
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/paghooks/paghooks/idem/value"
 )
 
-// Webhooks lists the account's webhooks. An error ends the list.
+// Webhooks lists the account's webhooks, with the states of their queues: Asaas has stopped one that is Interrupted, and
+// pauses between attempts while PenalizedRequestsCount is not 0. An error ends the list.
 //
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.
 func (c *Client) Webhooks(ctx context.Context) iter.Seq2[*Webhook, error] {
@@ -209,44 +210,8 @@ func (c *Client) Resume(ctx context.Context, id string) error {
 // retention is the time for which Asaas keeps an event that it could not deliver.
 const retention = 14 * 24 * time.Hour
 
-// Penalty is the state of a webhook with events that are held up.
-type Penalty struct {
-	Webhook *Webhook
-	// Interrupted reports that the queue is stopped: nothing is delivered until
-	// [Client.Resume].
-	Interrupted bool
-	// PenalizedRequests is Asaas's count of the requests that it could not deliver. While it
-	// is not 0 Asaas pauses between attempts, up to 3 hours:
-	// [Client.RemoveBackoff] ends the pause.
-	PenalizedRequests int
-}
-
-// Penalized lists the webhooks with events that are held up: Asaas pauses between
-// attempts, or has stopped the queue. A webhook that is disabled is not listed
-// for that: Asaas makes no events for it, so that none waits, and none comes
-// later; see Enabled of the webhooks that [Client.Webhooks] lists.
-//
-// See https://docs.asaas.com/docs/queue-penalty.
-func (c *Client) Penalized(ctx context.Context) ([]Penalty, error) {
-	var out []Penalty
-	for w, err := range c.Webhooks(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		isCounted := !w.PenalizedRequestsCount.IsZero() || !w.Enabled.Or(true)
-		if w.Interrupted.IsZero() || !isCounted { // a missing field does not mean that all is well
-			return nil, c.failed(operation{name: "Penalized", id: w.ID}, CallUnknown, errNotTold.Error(), nil)
-		}
-		p := Penalty{Webhook: w, Interrupted: w.Interrupted.Or(false), PenalizedRequests: int(w.PenalizedRequestsCount.Or(0))}
-		if p.Interrupted || p.PenalizedRequests > 0 {
-			out = append(out, p)
-		}
-	}
-	return out, nil
-}
-
 // TimeLeft returns how long it takes until Asaas may delete the first of the
-// events that wait; 0 if it may have. Asaas keeps them for 14 days from their
+// events that wait in a queue that is held up; 0 if it may have. Asaas keeps them for 14 days from their
 // creation, and does not say since when there are some, so it is computed from
 // lastCreated: the creation (OccurredAt of [idem.Event]) of the newest event
 // that was acknowledged. The time of its arrival would be too late if it had waited.
@@ -254,7 +219,7 @@ func (c *Client) Penalized(ctx context.Context) ([]Penalty, error) {
 // With SEQUENTIALLY, that is safe: the events that wait were created later. With
 // NON_SEQUENTIALLY an older event may wait beside newer ones that were
 // delivered: give a time before which every event is known to be acknowledged.
-func (p Penalty) TimeLeft(lastCreated time.Time) time.Duration {
+func TimeLeft(lastCreated time.Time) time.Duration {
 	return max(0, time.Until(lastCreated.Add(retention)))
 }
 

@@ -119,7 +119,7 @@
 // # Get a queue going again
 //
 // If deliveries fail, Asaas slows down the webhook's queue, and after a while stops
-// it. [Client.Penalized] finds such queues. Fix the cause first; then [Recover] proves the way to the receiver, gets the
+// it. [Client.Webhooks] shows it. Fix the cause first; then [Recover] proves the way to the receiver, gets the
 // queue going, and replays what was parked:
 //
 //	client, err := asaas.NewClient(asaas.Production, os.Getenv("ASAAS_API_KEY"))

@@ -357,8 +357,8 @@ func TestAClientIsOfTheEnvironmentOfTheKey(t *testing.T) {
 		fake := asaastest.New()
 		defer fake.Close()
 		fake.APIKey = key
-		if penalized, err := fake.Client().Penalized(t.Context()); err != nil || penalized != nil {
-			t.Errorf("%s: %v, %v", key, penalized, err)
+		for w, err := range fake.Client().Webhooks(t.Context()) {
+			t.Errorf("%s: %v, %v", key, w, err)
 		}
 	}
 }

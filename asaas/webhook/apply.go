@@ -149,7 +149,6 @@ func (p *Plan) change(ctx context.Context) (id string, err error) {
 	created, err := p.client.CreateWebhook(ctx, asaas.WebhookCreate{
 		Name: p.want().Name, URL: p.want().URL, Email: p.want().Email, AuthToken: value.Of(p.want().Token),
 		SendType: p.want().sendType(), Events: p.types,
-		Enabled: value.Of(true), Interrupted: value.Of(false), APIVersion: value.Of[asaas.Int](3),
 	})
 	if err != nil {
 		return "", err

@@ -92,7 +92,7 @@ func (q *Queues) oldestRetrying(ctx context.Context) (oldest time.Time) {
 		if err != nil {
 			break // the database may be down
 		}
-		if (asaas.Penalty{}).TimeLeft(e.OccurredAt) > 0 { // Asaas has deleted older ones
+		if asaas.TimeLeft(e.OccurredAt) > 0 { // Asaas has deleted older ones
 			return e.OccurredAt // they arrive in the order of their creation, or nearly so
 		}
 	}
@@ -110,7 +110,7 @@ func (q *Queues) estimateDeletion(queues []gauge.Queue, oldest time.Time) {
 			since = oldest
 		}
 		if isHeldUp(*one) && !since.IsZero() {
-			one.DeletesIn = max(asaas.Penalty{}.TimeLeft(since), time.Second)
+			one.DeletesIn = max(asaas.TimeLeft(since), time.Second)
 		}
 	}
 }

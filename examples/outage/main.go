@@ -125,11 +125,13 @@ func (w *weekend) play(ctx context.Context) error {
 
 // look asks Asaas for the state of its queues.
 func (w *weekend) look(ctx context.Context, client *asaas.Client) error {
-	penalized, err := client.Penalized(ctx)
-	for _, p := range penalized {
-		w.say("on call: Asaas says of the webhook %q: stopped %t, %d failures", p.Webhook.Name.Or(""), p.Interrupted, p.PenalizedRequests)
+	for hook, err := range client.Webhooks(ctx) {
+		if err != nil {
+			return err
+		}
+		w.say("on call: Asaas says of the webhook %q: stopped %t, %d failures", hook.Name.Or(""), hook.Interrupted.Or(false), hook.PenalizedRequestsCount.Or(0))
 	}
-	return err
+	return nil
 }
 
 // goOn gets the queue going again if the shop takes deliveries, and replays the events that it has parked.

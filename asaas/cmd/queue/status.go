@@ -141,8 +141,7 @@ func newRow(w *asaas.Webhook, lastEvent time.Time) row {
 		Penalized: penalized(w),
 	}
 	if r.State.isHeldUp() && !lastEvent.IsZero() {
-		left := asaas.Penalty{Webhook: w}.TimeLeft(lastEvent)
-		r.SecondsLeft = new(int64(left / time.Second))
+		r.SecondsLeft = new(int64(asaas.TimeLeft(lastEvent) / time.Second))
 	}
 	return r
 }
