@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,16 +55,16 @@ type receiverWay struct{ fake *Fake }
 
 // RoundTrip implements [http.RoundTripper].
 func (w receiverWay) RoundTrip(r *http.Request) (*http.Response, error) {
-	return w.fake.core.Receiver(w.fake.handlerAt(r.URL.String())).RoundTrip(r)
-}
-
-func (f *Fake) handlerAt(url string) http.Handler {
-	f.core.Lock()
-	defer f.core.Unlock()
-	if i := slices.IndexFunc(f.webhooks, func(w *webhook) bool { return w.URL == url }); i >= 0 {
-		return f.webhooks[i].Handler
+	var handler http.Handler
+	w.fake.core.Lock()
+	for _, webhook := range w.fake.webhooks {
+		if webhook.URL == r.URL.String() {
+			handler = webhook.Handler
+			break
+		}
 	}
-	return nil
+	w.fake.core.Unlock()
+	return w.fake.core.Receiver(handler).RoundTrip(r)
 }
 
 // ServeHTTP is Asaas's API for webhooks, at the paths /v3/webhooks…, and as much of
@@ -128,9 +127,9 @@ var removeBackoffLimit = RateLimit{Requests: 5, Window: time.Minute}
 func (f *Fake) spend(h http.Header, removeBackoff bool) error {
 	f.core.Lock()
 	defer f.core.Unlock()
-	err := f.limits.spend(h, "account", f.Limit, f.core.Time())
+	err := f.requests.spend(h, f.Limit, f.core.Time())
 	if removeBackoff && err == nil {
-		err = f.limits.spend(h, "removeBackoff", removeBackoffLimit, f.core.Time())
+		err = f.removals.spend(h, removeBackoffLimit, f.core.Time())
 	}
 	return err
 }
@@ -171,16 +170,11 @@ type window struct {
 	used int
 }
 
-// limits counts the requests under each limit, by its name.
-type limits map[string]*window
-
 // spend counts a request, and announces the rest in the headers
 // RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset (seconds).
-func (all limits) spend(h http.Header, name string, limit RateLimit, now time.Time) error {
-	w := all[name]
-	if w == nil || !now.Before(w.end) {
-		w = &window{end: now.Add(limit.Window)}
-		all[name] = w
+func (w *window) spend(h http.Header, limit RateLimit, now time.Time) error {
+	if !now.Before(w.end) {
+		*w = window{end: now.Add(limit.Window)}
 	}
 	w.used++
 	h.Set("RateLimit-Limit", strconv.Itoa(limit.Requests))

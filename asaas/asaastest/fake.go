@@ -60,7 +60,8 @@ type Fake struct {
 	added     int             // webhooks, ever
 	queued    int             // events, ever
 	emitted   map[string]bool // by id
-	limits    limits
+	requests  window // of the API
+	removals  window // of removeBackoff
 	account   account
 }
 
@@ -75,7 +76,6 @@ func New() *Fake {
 		Timeout:  10 * time.Second,
 		start:    time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC), // as the events of Event, 20:45:13 in Brasília
 		emitted:  make(map[string]bool),
-		limits:   make(limits),
 		account:  account{charges: make(map[string]*charge)},
 	}
 	f.core = fixture.NewCore("asaastest", asaas.OfficialAddresses()[0].Addr().String(),
