@@ -60,8 +60,8 @@ type Fake struct {
 	added     int             // webhooks, ever
 	queued    int             // events, ever
 	emitted   map[string]bool // by id
-	requests  window // of the API
-	removals  window // of removeBackoff
+	requests  window          // of the API
+	removals  window          // of removeBackoff
 	account   account
 }
 
@@ -214,21 +214,13 @@ func (f *Fake) add(c Webhook) *webhook {
 	c.ID = fmt.Sprintf("00000000-0000-4000-8000-%012d", f.added)
 	c.Events = slices.Clone(c.Events)
 	c.Name = cmp.Or(c.Name, "fake")
-	c.URL = cmp.Or(c.URL, f.placeholderURL())
+	c.URL = cmp.Or(c.URL, fmt.Sprintf("http://receiver%d.example/webhooks/asaas", f.added)) // one for each Handler
 	c.Email = cmp.Or(c.Email, "fake@example.com")
 	c.SendType = cmp.Or(c.SendType, Sequentially)
 	c.APIVersion = cmp.Or(c.APIVersion, 3)
 	w := &webhook{Webhook: c}
 	f.webhooks = append(f.webhooks, w)
 	return w
-}
-
-// placeholderURL is one for each webhook with a Handler.
-func (f *Fake) placeholderURL() string {
-	if f.added > 1 {
-		return fmt.Sprintf("http://receiver%d.example/webhooks/asaas", f.added)
-	}
-	return "http://receiver.example/webhooks/asaas"
 }
 
 // Webhook returns a webhook as it is now. It panics for an id that there is
