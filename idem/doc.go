@@ -128,7 +128,7 @@
 // word true. Set for longer, the next event would meet them, with a schema for each
 // tenant in another tenant's tables. So the connection is closed after a handler that
 // executes SET without LOCAL, set_config without true, RESET, DISCARD, DEALLOCATE,
-// LISTEN, LOAD, DO, EXECUTE or PREPARE, or that calls tx.Conn(): the log says so once.
+// LISTEN, LOAD, DO, EXECUTE or PREPARE, or that calls tx.Conn() or tx.LargeObjects(): the log says so once.
 //
 // What a statement or a function that it calls has left in the session is looked for behind COMMIT: locks
 // (pg_advisory_lock) are released, and after a temporary table without ON COMMIT DROP or a cursor WITH HOLD the

@@ -141,11 +141,11 @@ func (r *receiver) examineDue(ctx context.Context, x *examination) {
 
 // adviceOnWorkers returns the remedy where events have been due for too long.
 func (r *receiver) adviceOnWorkers(ctx context.Context, x *examination) string {
-	alive, err := limited(ctx, x, store.HasWorkers)
+	alive, err := limited(ctx, x, store.LivingWorkers)
 	switch {
 	case !r.works:
 		return "events were left to workers, and a Processor has none: have it Replay those that are pending, or have an Inbox run"
-	case err == nil && !alive:
+	case err == nil && len(alive) == 0:
 		return "no workers are alive: have idem.Serve or Inbox.Run run them, here or in another process"
 	}
 	return "workers run and do not keep up: see in the log whether handlers hang, or raise Workers"

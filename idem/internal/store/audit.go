@@ -81,12 +81,10 @@ select a.id, a.at, a.actor, a.action, a.source, a.filter, a.reason, cardinality(
 	a.ended_at is null and a.seen_at > now() - ` + aliveSQL + `, coalesce(a.stopped_by, '')`
 
 func scanAction(row pgx.CollectableRow, more ...any) (a Action, err error) {
-	var ended *time.Time
 	err = row.Scan(append([]any{
-		&a.ID, &a.At, &a.Actor, &a.Action, &a.Source, &a.Filter, &a.Reason, &a.Events, &a.Result, &ended,
+		&a.ID, &a.At, &a.Actor, &a.Action, &a.Source, &a.Filter, &a.Reason, &a.Events, &a.Result, orZero(&a.EndedAt),
 		&a.Alive, &a.StoppedBy,
 	}, more...)...)
-	a.EndedAt = timeOrZero(ended)
 	return a, err
 }
 
@@ -173,9 +171,7 @@ order by case o.result when 'failed' then 0 when 'unhandled' then 1 when 'left' 
 limit $2`
 	rows, _ := db.Query(ctx, list, id, n)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Outcome, err error) {
-		var at *time.Time
-		err = row.Scan(&o.Event, &o.Result, &at)
-		o.At = timeOrZero(at)
+		err = row.Scan(&o.Event, &o.Result, orZero(&o.At))
 		return o, err
 	})
 }

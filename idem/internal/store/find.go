@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Filter chooses events of a source that are not done. A nil list is no condition; an empty list chooses
@@ -100,10 +98,9 @@ const itsBody = `left join lateral (
 
 func scanRow(row pgx.CollectableRow) (r Row, err error) {
 	var key string
-	var occurred, due, done, conflict, acknowledged *time.Time
-	err = row.Scan(&key, &r.Type, &r.Key, &occurred, &r.Payload, &r.State, &r.Attempts, &r.Crashes, &r.LastError, &r.ReceivedAt, &due, &done, &conflict, &r.Trace, &acknowledged)
+	err = row.Scan(&key, &r.Type, &r.Key, orZero(&r.OccurredAt), &r.Payload, &r.State, &r.Attempts, &r.Crashes, &r.LastError, &r.ReceivedAt,
+		orZero(&r.DueAt), orZero(&r.DoneAt), orZero(&r.ConflictAt), &r.Trace, orZero(&r.AcknowledgedAt))
 	r.setRowKey(key)
-	r.OccurredAt, r.DueAt, r.DoneAt, r.ConflictAt, r.AcknowledgedAt = timeOrZero(occurred), timeOrZero(due), timeOrZero(done), timeOrZero(conflict), timeOrZero(acknowledged)
 	return r, err
 }
 
@@ -188,65 +185,9 @@ then 0 else (
 
 // LastArrival returns the time at which the newest event of a source, a canary's apart, was stored, or the
 // zero time. It reads the whole of idem_events.
-func LastArrival(ctx context.Context, db DB, source string) (time.Time, error) {
-	var newest *time.Time
-	err := db.QueryRow(ctx, `select max(received_at) from idem_events where starts_with(event, $1) and event <> $2`, sourcePrefix(source), canaryKey(source)).Scan(&newest)
-	return timeOrZero(newest), err
-}
-
-// SearchParts calls found with the row key of each event of a source, in any state, whose id or entity
-// contains part, until found returns false. It reads the whole of idem_events.
-func SearchParts(ctx context.Context, tx DB, source, part string, found func(rowKey string) bool) error {
-	const search = `
-select event, ''::bytea from idem_events
-where starts_with(event, $1) and (position($2 in substr(event, length($1) + 1)) > 0 or position($2 in key) > 0)`
-	return each(ctx, tx, func(key string, _ []byte) bool { return found(key) }, search, sourcePrefix(source), part)
-}
-
-// SearchBodies calls found with the row key and the body of each event of a source whose stored body contains
-// bytes, until found returns false. It reads all bodies.
-func SearchBodies(ctx context.Context, tx DB, source string, bytes []byte, found func(rowKey string, body []byte) bool) error {
-	const search = `
-select event, body from idem_payloads where source = $1 and position($2::bytea in body) > 0 union all
-select event, body from idem_archive where starts_with(event, $3) and position($2::bytea in body) > 0`
-	return each(ctx, tx, found, search, source, bytes, sourcePrefix(source))
-}
-
-func each(ctx context.Context, tx DB, found func(string, []byte) bool, query string, args ...any) error {
-	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var key string
-	var body []byte
-	for rows.Next() {
-		if err := rows.Scan(&key, &body); err != nil {
-			return err
-		}
-		if !found(key, body) {
-			return nil
-		}
-	}
-	return rows.Err()
-}
-
-// InTime calls f with a read-only transaction; Postgres cancels a statement after the given time. complete is
-// false if it has canceled one.
-func InTime(ctx context.Context, db interface {
-	BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
-}, milliseconds int64, f func(DB) error,
-) (complete bool, err error) {
-	err = pgx.BeginTxFunc(ctx, db, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select set_config('statement_timeout', $1::bigint::text, true)`, milliseconds); err != nil {
-			return err
-		}
-		return f(tx)
-	})
-	if pgtx.SQLState(err) == "57014" && ctx.Err() == nil {
-		return false, nil
-	}
-	return err == nil, err
+func LastArrival(ctx context.Context, db DB, source string) (newest time.Time, err error) {
+	err = db.QueryRow(ctx, `select max(received_at) from idem_events where starts_with(event, $1) and event <> $2`, sourcePrefix(source), canaryKey(source)).Scan(orZero(&newest))
+	return newest, err
 }
 
 // Whereabouts is an event with the reason why it is not done.

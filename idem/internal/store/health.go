@@ -166,20 +166,17 @@ where p.source = $1 and e.state = 'pending' and (e.attempts > 0 or e.starts > 10
 }
 
 const failing = `
-select now() - min(p.received_at) filter (where p.acknowledged_at is null), count(p.acknowledged_at) from idem_payloads p `
+select coalesce(now() - min(p.received_at) filter (where p.acknowledged_at is null), '0'), count(p.acknowledged_at) from idem_payloads p `
 
 func findFailing(ctx context.Context, db DB, find, source string) (f FailingEvents, err error) {
-	var oldest *time.Duration
-	if err = db.QueryRow(ctx, find, source).Scan(&oldest, &f.Acknowledged); err == nil && oldest != nil {
-		f.Oldest = *oldest
-	}
+	err = db.QueryRow(ctx, find, source).Scan(&f.Oldest, &f.Acknowledged)
 	return f, err
 }
 
 // OldestDue returns the time for which the first event of a source has been due; 0 if none is due. An event
 // that is being processed is due.
 func OldestDue(ctx context.Context, db DB, source string) (time.Duration, error) {
-	const oldest = `select now() - min(p.due_at) from idem_payloads p where p.source = $1 and p.due_at <= now()`
+	const oldest = `select coalesce(now() - min(p.due_at), '0') from idem_payloads p where p.source = $1 and p.due_at <= now()`
 	return age(ctx, db, oldest, source)
 }
 
@@ -187,7 +184,7 @@ func OldestDue(ctx context.Context, db DB, source string) (time.Duration, error)
 // due; 0 if none has been due for longer than wait.
 func OldestUnclaimed(ctx context.Context, db DB, source string, wait time.Duration) (time.Duration, error) {
 	const oldest = `
-select now() - min(p.due_at) from idem_payloads p ` + openEvent + `
+select coalesce(now() - min(p.due_at), '0') from idem_payloads p ` + openEvent + `
 where p.source = $1 and p.due_at <= now() - $2::interval and e.state = 'pending' and e.claimed_by is null`
 	return age(ctx, db, oldest, source, wait)
 }
@@ -197,17 +194,14 @@ where p.source = $1 and p.due_at <= now() - $2::interval and e.state = 'pending'
 // the clock has reached that time again.
 func Ahead(ctx context.Context, db DB, source string, wait time.Duration) (time.Duration, error) {
 	const ahead = `
-select max(p.received_at) - now() from idem_payloads p
+select coalesce(max(p.received_at) - now(), '0') from idem_payloads p
 where p.source = $1 and p.due_at > now() + $2::interval and p.received_at > now() + $2::interval`
 	return age(ctx, db, ahead, source, wait)
 }
 
-func age(ctx context.Context, db DB, query string, args ...any) (time.Duration, error) {
-	var found *time.Duration
-	if err := db.QueryRow(ctx, query, args...).Scan(&found); err != nil || found == nil {
-		return 0, err
-	}
-	return *found, nil
+func age(ctx context.Context, db DB, query string, args ...any) (age time.Duration, err error) {
+	err = db.QueryRow(ctx, query, args...).Scan(&age)
+	return age, err
 }
 
 // Rights are the rights of a receiver's role on a table.

@@ -251,10 +251,8 @@ select p.event, coalesce(e.type, ''), coalesce(e.key, ''), coalesce(e.state, '')
 	rows, _ := db.Query(ctx, list, source, n)
 	oldest, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Blocked, err error) {
 		var key string
-		var due *time.Time
-		err = row.Scan(&key, &b.Type, &b.Key, &b.State, &b.LastError, &b.Age, &due, &b.Waiting, &all.Entities, &all.Waiting)
+		err = row.Scan(&key, &b.Type, &b.Key, &b.State, &b.LastError, &b.Age, orZero(&b.DueAt), &b.Waiting, &all.Entities, &all.Waiting)
 		b.setRowKey(key)
-		b.DueAt = timeOrZero(due)
 		return b, err
 	})
 	return oldest, all, err

@@ -120,12 +120,10 @@ type PrunedDay struct {
 func FindPruneRuns(ctx context.Context, db DB, source string) (r PruneRuns, now time.Time, err error) {
 	const find = `
 select now(), coalesce(runs, 0), ran_at, before_at, coalesce(days::text, '{}') from (select) one left join idem_prunes on source = $1`
-	var ran, before *time.Time
 	var days []byte
-	if err = db.QueryRow(ctx, find, source).Scan(&now, &r.Runs, &ran, &before, &days); err != nil {
+	if err = db.QueryRow(ctx, find, source).Scan(&now, &r.Runs, orZero(&r.RanAt), orZero(&r.Before), &days); err != nil {
 		return r, now, err
 	}
-	r.RanAt, r.Before = timeOrZero(ran), timeOrZero(before)
 	return r, now, json.Unmarshal(days, &r.Days)
 }
 

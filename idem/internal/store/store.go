@@ -39,6 +39,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
@@ -204,9 +205,5 @@ func nullTime(t time.Time) *time.Time {
 	return &t
 }
 
-func timeOrZero(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return *t
-}
+// orZero scans null as the zero time.
+func orZero(t *time.Time) *zeronull.Timestamptz { return (*zeronull.Timestamptz)(t) }

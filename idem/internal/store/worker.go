@@ -106,7 +106,8 @@ with due as materialized (
 	returning p.due_at
 )
 select h.event, h.due_at, (select count(due_at) from later),
-	c.type, c.key, c.starts, c.attempts, h.crashes, now() - h.received_at, h.occurred_at, case when c.event is not null then h.body end, h.trace, h.failed
+	coalesce(c.type, ''), coalesce(c.key, ''), coalesce(c.starts, 0), coalesce(c.attempts, 0), h.crashes, now() - h.received_at, h.occurred_at,
+	case when c.event is not null then h.body end, coalesce(h.trace, ''), h.failed
 from heads h left join claimed c using (event)
 order by h.due_at`
 
@@ -117,27 +118,15 @@ const PostponeTime = 100 * time.Millisecond
 const postpone = `interval '100 milliseconds'`
 
 func (f *Claims) collect(rows pgx.Rows) error {
-	var event string
-	var due time.Time
-	var eventType, key, trace *string
-	var number, attempts, crashes *int
-	var waited time.Duration
-	var occurred *time.Time
-	var body []byte
-	var failed bool
-	_, err := pgx.ForEachRow(rows, []any{&event, &due, &f.Postponed, &eventType, &key, &number, &attempts, &crashes, &waited, &occurred, &body, &trace, &failed}, func() error {
+	var key string
+	var c Claim
+	scans := []any{&key, &f.Last, &f.Postponed, &c.Type, &c.Key, &c.Number, &c.Attempts, &c.Crashes, &c.Waited, orZero(&c.OccurredAt), &c.Payload, &c.Trace, &c.Failed}
+	_, err := pgx.ForEachRow(rows, scans, func() error {
 		f.Seen++
-		f.Last = due
-		if number == nil { // the event was not claimed
-			return nil
+		if c.Number > 0 { // the event was claimed
+			c.setRowKey(key)
+			f.Claims = append(f.Claims, c)
 		}
-		c := Claim{Number: *number, Attempts: *attempts, Crashes: *crashes, Waited: waited, Failed: failed}
-		c.setRowKey(event)
-		c.Type, c.Key, c.OccurredAt, c.Payload = *eventType, *key, timeOrZero(occurred), body
-		if trace != nil {
-			c.Trace = *trace
-		}
-		f.Claims = append(f.Claims, c)
 		return nil
 	})
 	return err
@@ -288,17 +277,10 @@ func ListWorkers(ctx context.Context, db DB, source string) ([]Worker, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Worker])
 }
 
-// LivingWorkers returns the workers of a source that are alive, the oldest first.
+// LivingWorkers returns the workers of a source that are alive, here or elsewhere, the oldest first.
 func LivingWorkers(ctx context.Context, db DB, source string) ([]Worker, error) {
 	rows, _ := db.Query(ctx, workers+` and seen_at between now() - $2::interval and now() + $2::interval order by started_at, id`, source, Alive)
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Worker])
-}
-
-// HasWorkers reports whether workers of a source are alive, here or elsewhere.
-func HasWorkers(ctx context.Context, db DB, source string) (yes bool, err error) {
-	const alive = `select exists (select from idem_workers where source = $1 and seen_at between now() - $2::interval and now() + $2::interval)`
-	err = db.QueryRow(ctx, alive, source, Alive).Scan(&yes)
-	return yes, err
 }
 
 // Claimed names the worker that is processing an event.

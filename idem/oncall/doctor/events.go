@@ -79,9 +79,9 @@ func (e *examination) trouble(ctx context.Context, parked bool, say func(f *Find
 				Command: "idem list -source " + s.name + " -failed",
 			}, nil
 		}
-		works, err := store.HasWorkers(ctx, e.db, s.name)
+		workers, err := store.LivingWorkers(ctx, e.db, s.name)
 		f := &Finding{Severity: Error}
-		say(f, t, works)
+		say(f, t, len(workers) > 0)
 		f.Command = fmt.Sprintf(f.Command, s.name)
 		if t.Waiting > 0 {
 			f.Problem += "; " + counted(t.Waiting, "event waits", "events wait") + " behind"
@@ -100,12 +100,12 @@ func (e *examination) trouble(ctx context.Context, parked bool, say func(f *Find
 // workers finds due events that no worker claims.
 func (e *examination) workers(ctx context.Context) ([]Finding, error) {
 	return e.ofEach(func(s source) (*Finding, error) {
-		works, err := store.HasWorkers(ctx, e.db, s.name)
+		workers, err := store.LivingWorkers(ctx, e.db, s.name)
 		if err != nil {
 			return nil, err
 		}
 		patience := e.notTaken
-		if !works {
+		if len(workers) == 0 {
 			patience = 0
 		}
 		age, err := store.OldestUnclaimed(ctx, e.db, s.name, patience)
@@ -117,7 +117,7 @@ func (e *examination) workers(ctx context.Context) ([]Finding, error) {
 			Remedy:  "start the program that runs the inbox (idem.Serve, or Inbox.Run); if it has a Processor only, and so no workers, the command with your handlers",
 			Command: "idem replay -source " + s.name + " -state pending",
 		}
-		if works {
+		if len(workers) > 0 {
 			f.Severity, f.Problem = Warning, "the workers are behind"
 			f.Remedy = "see how long handlers take, then run more workers or processes; the database's load may be the limit"
 			f.Command = "idem stats -every 2s"

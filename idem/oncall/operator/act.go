@@ -110,15 +110,15 @@ func (o *Operator) findWorkers(ctx context.Context) error {
 	if o.RequeueWithoutWorkers {
 		return nil
 	}
-	yes := false
+	var alive []store.Worker
 	err := pgtx.Ask(ctx, o.in.Pool(), func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-		yes, err = store.HasWorkers(ctx, conn, o.SourceName())
+		alive, err = store.LivingWorkers(ctx, conn, o.SourceName())
 		return err
 	})
 	switch {
 	case err != nil:
 		return store.Explain(err)
-	case !yes:
+	case len(alive) == 0:
 		return ErrNoWorkers
 	}
 	return nil
