@@ -71,6 +71,12 @@ func (in insideCommon) Common() *Common     { return in.c }
 func (in insideCommon) Pool() *pgxpool.Pool { return in.c.pool }
 func (in insideCommon) AlwaysScoped() bool  { return in.c.alwaysScoped() }
 
+// Rows returns f as a filter of the source's rows.
+func (in insideCommon) Rows(f Filter) store.Filter { return f.of(in.c.source.Name()) }
+
+// Stored returns a row as an event.
+func (in insideCommon) Stored(r store.Row) StoredEvent { return storedEvent(r) }
+
 // Choose returns f with its Events set to the events that f chooses now: see operator.Operator.Choose.
 func (in insideCommon) Choose(ctx context.Context, f Filter) (Filter, error) {
 	keys, err := in.c.find(ctx, f)

@@ -234,10 +234,9 @@ type Erased struct {
 // errors, the history of their attempts, and their traces. It is for a person that asks for
 // it, and cannot be undone. A reason is required.
 //
-// The row stays that makes the event's next delivery a duplicate: its account and
-// id, its type, the id of its entity, its state, times and numbers of attempts, and a hash
-// of its body. So an erased event has no effect and stores nothing if it comes again, from
-// the provider or from a broker. [idem.Common.Prune] forgets the row.
+// What stays is that the event came: its ids, type, entity, state, times and numbers of attempts, and a hash of
+// its body. So it has no effect and stores nothing if it comes again, from the provider or from a broker.
+// [idem.Common.Prune] forgets that, too.
 //
 // Events that are done or discarded are erased. One that is not done is left alone, as it
 // may be an unprocessed payment, unless EraseNotDone is set: then it is discarded in the same
@@ -251,10 +250,8 @@ type Erased struct {
 // The audit trail gets the row keys of the events that were erased, and the reason as it is:
 // write no name into that.
 //
-// Erase reaches the tables of this package, of the operator's source. It does not reach
-// the application's own tables; messages of an outbox, which are events of another source, with
-// ids and keys of their own: erase them through an operator of that; the data that a
-// broker keeps; logs, traces and backups. See docs/private-data.md.
+// It does not reach the application's own tables; messages of an outbox, which are events of another source: erase
+// them through an operator of that; what a broker keeps; logs, traces and backups. See docs/private-data.md.
 func (o *Operator) Erase(ctx context.Context, events []idem.StoredEvent, reason string) (e Erased, err error) {
 	keys, err := o.keysToErase(events, reason)
 	if err != nil {

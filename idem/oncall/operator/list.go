@@ -30,7 +30,7 @@ type Place struct {
 func (o *Operator) Page(ctx context.Context, f idem.Filter, before Place, n int) (Page, error) {
 	var last store.Place
 	keys, err := query(ctx, o, listing, func(ctx context.Context, db *pgxpool.Pool) (keys []string, err error) {
-		keys, last, err = store.FindPage(ctx, db, o.rows(f), store.Place(before), n)
+		keys, last, err = store.FindPage(ctx, db, o.in.Rows(f), store.Place(before), n)
 		return keys, err
 	})
 	if err != nil {
@@ -46,22 +46,7 @@ func (o *Operator) Page(ctx context.Context, f idem.Filter, before Place, n int)
 
 // Count counts the events that f chooses.
 func (o *Operator) Count(ctx context.Context, f idem.Filter) (int64, error) {
-	return query(ctx, o, "counting events", func(ctx context.Context, db *pgxpool.Pool) (int64, error) { return store.Count(ctx, db, o.rows(f)) })
-}
-
-// rows returns f as a filter of the source's rows.
-func (o *Operator) rows(f idem.Filter) store.Filter {
-	states := []idem.State{idem.StateUnhandled, idem.StateParked}
-	switch {
-	case f.States != nil:
-		states = f.States
-	case f.Failed:
-		states = notDone
-	}
-	return store.Filter{
-		Source: o.SourceName(), States: each(states, func(s idem.State) string { return string(s) }), Scopes: f.Scopes, Types: f.Types, Keys: f.Keys, IDs: f.IDs,
-		Events: f.Events, Failed: f.Failed, From: f.ReceivedFrom, Until: f.ReceivedUntil,
-	}
+	return query(ctx, o, "counting events", func(ctx context.Context, db *pgxpool.Pool) (int64, error) { return store.Count(ctx, db, o.in.Rows(f)) })
 }
 
 // WithID returns the events of an id, of every account, in any state: more than
@@ -105,7 +90,7 @@ const listing = "listing events"
 // list returns the events of a query.
 func (o *Operator) list(ctx context.Context, rows func(context.Context, *pgxpool.Pool) ([]store.Row, error)) ([]idem.StoredEvent, error) {
 	found, err := query(ctx, o, listing, rows)
-	return each(found, storedEvent), err
+	return each(found, o.in.Stored), err
 }
 
 // Blocked is an entity with later events that wait for its first one that is not done.

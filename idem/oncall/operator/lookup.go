@@ -82,7 +82,7 @@ func (o *Operator) lookUp(ctx context.Context, tx pgx.Tx, key string) (l Lookup,
 	if err != nil {
 		return l, err
 	}
-	l = lookupOf(own, len(alive))
+	l = o.lookupOf(own, len(alive))
 	if own.First == "" || own.First == key {
 		return l, nil
 	}
@@ -91,12 +91,12 @@ func (o *Operator) lookUp(ctx context.Context, tx pgx.Tx, key string) (l Lookup,
 		first, err = store.Whereabouts{Now: own.Now}, nil
 		first.Event = store.EventOf(own.First)
 	}
-	l.First = new(lookupOf(first, len(alive)))
+	l.First = new(o.lookupOf(first, len(alive)))
 	return l, err
 }
 
-func lookupOf(w store.Whereabouts, workers int) Lookup {
-	l := Lookup{StoredEvent: storedEvent(w.Row), Behind: w.Behind, Held: w.Held, Acknowledged: Action(w.Acknowledged), Workers: workers, At: w.Now}
+func (o *Operator) lookupOf(w store.Whereabouts, workers int) Lookup {
+	l := Lookup{StoredEvent: o.in.Stored(w.Row), Behind: w.Behind, Held: w.Held, Acknowledged: Action(w.Acknowledged), Workers: workers, At: w.Now}
 	for _, f := range w.Failures {
 		l.Failures = append(l.Failures, Failure(f))
 	}
@@ -107,14 +107,6 @@ func lookupOf(w store.Whereabouts, workers int) Lookup {
 		}
 	}
 	return l
-}
-
-func storedEvent(r store.Row) idem.StoredEvent {
-	return idem.StoredEvent{
-		Event: idem.Event(r.Event), State: idem.State(r.State), Attempts: r.Attempts, Crashes: r.Crashes,
-		LastError: r.LastError, ReceivedAt: r.ReceivedAt, DueAt: r.DueAt, DoneAt: r.DoneAt, ConflictAt: r.ConflictAt,
-		AcknowledgedAt: r.AcknowledgedAt,
-	}
 }
 
 // Why is the reason why an event is not done, for programs: see [Lookup.Why].

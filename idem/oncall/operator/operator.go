@@ -61,6 +61,8 @@ type engine interface {
 	Common() *idem.Common
 	Pool() *pgxpool.Pool
 	AlwaysScoped() bool
+	Rows(f idem.Filter) store.Filter
+	Stored(r store.Row) idem.StoredEvent
 	Choose(ctx context.Context, f idem.Filter) (idem.Filter, error)
 	Replay(ctx context.Context, f idem.Filter, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
 	DryReplay(ctx context.Context, f idem.Filter, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
