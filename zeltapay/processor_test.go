@@ -52,6 +52,22 @@ func deliver(h http.Handler, body []byte, secret string) (status int, answer str
 	return w.Code, w.Body.String()
 }
 
+func TestAPaymentDeliveredThreeTimesIsHandledOnce(t *testing.T) {
+	t.Parallel()
+	pool, h := shop(t)
+	for _, file := range []string{"payment_success_flat_1.1.0.json", "payment_success_nested.json"} {
+		body := read(t, "testdata/"+file)
+		for i, want := range []string{`{"received":true}`, `{"received":true,"duplicate":true}`, `{"received":true,"duplicate":true}`} {
+			if status, answer := deliver(h, body, "secret"); status != http.StatusOK || answer != want {
+				t.Errorf("%s, delivery %d: answered %d %s, want %s", file, i+1, status, answer, want)
+			}
+		}
+	}
+	if got := count(t, pool, "payments"); got != 2 {
+		t.Errorf("%d payments of 2", got)
+	}
+}
+
 // Each layout names the event in its own way, so that they are two events. The
 // handler is the package comment's.
 func TestAPaymentThatComesInBothLayoutsIsPaidOnce(t *testing.T) {
