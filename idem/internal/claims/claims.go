@@ -169,9 +169,9 @@ func (s *Solo) Leave(n int) {
 func (s *Solo) Reserve() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	free := !s.reserved
+	idle := !s.reserved
 	s.reserved = true
-	return free
+	return idle
 }
 
 // Unreserve gives the right up, and lets new attempts begin.
