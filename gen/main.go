@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,18 +16,16 @@ import (
 )
 
 const usage = `usage: go run github.com/paghooks/paghooks/gen -spec SPEC [-overlay FILE]... -package DIR
-       go run github.com/paghooks/paghooks/gen drift [-spec SPEC] [-overlay FILE]... FILE...
-       go run github.com/paghooks/paghooks/gen upstream [-spec SPEC] DOCUMENT DIR
+       go run github.com/paghooks/paghooks/gen drift -spec SPEC [-overlay FILE]... FILE...
+       go run github.com/paghooks/paghooks/gen upstream -spec SPEC [-overlay FILE]... DOCUMENT DIR
 
 	-spec     makes the package in the directory DIR, and DIR/DIRtest for its
 	          tests, of the OpenAPI document SPEC; OpenAPI overlays change SPEC
 	          before that, in their order
 	drift     prints what is in saved bodies, one in a FILE or one per line,
-	          and is not in SPEC, spec/asaas.yaml by default; the exit status
-	          is 1 if there is anything
-	upstream  writes SPEC, spec/asaas.yaml by default, and the provider's own
-	          OpenAPI DOCUMENT in one form to DIR/spec.json and
-	          DIR/provider.json, for oasdiff to compare`
+	          and is not in SPEC; the exit status is 1 if there is anything
+	upstream  writes SPEC and the provider's own OpenAPI DOCUMENT in one form to
+	          DIR/spec.json and DIR/provider.json, for oasdiff to compare`
 
 func main() {
 	if err := run(os.Args[1:], os.Stdout); err != nil {
@@ -75,10 +72,10 @@ func makePackage(args []string) error {
 
 func findDrift(args []string, out io.Writer) error {
 	flags := newFlags()
-	if err := flags.Parse(args); err != nil || flags.NArg() == 0 {
+	if err := flags.Parse(args); err != nil || flags.spec == "" || flags.NArg() == 0 {
 		return errors.New(usage)
 	}
-	s, err := flags.load()
+	s, err := spec.Load(flags.spec, flags.overlays...)
 	if err != nil {
 		return err
 	}
@@ -93,10 +90,10 @@ func findDrift(args []string, out io.Writer) error {
 
 func alignUpstream(args []string) error {
 	flags := newFlags()
-	if err := flags.Parse(args); err != nil || flags.NArg() != 2 {
+	if err := flags.Parse(args); err != nil || flags.spec == "" || flags.NArg() != 2 {
 		return errors.New(usage)
 	}
-	s, err := flags.load()
+	s, err := spec.Load(flags.spec, flags.overlays...)
 	if err != nil {
 		return err
 	}
@@ -125,11 +122,6 @@ func newFlags() *flags {
 	f.StringVar(&f.spec, "spec", "", "")
 	f.Func("overlay", "", func(path string) error { f.overlays = append(f.overlays, path); return nil })
 	return f
-}
-
-// load reads the spec of a comparison.
-func (f *flags) load() (*spec.Spec, error) {
-	return spec.Load(cmp.Or(f.spec, "spec/asaas.yaml"), f.overlays...)
 }
 
 // file is a file that a command writes.

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,11 +30,11 @@ func newText(file string, document *yaml.Node, added map[*yaml.Node]string) (*te
 		t.root = document.Content[0]
 	}
 	keysAreText(t.root)
-	if err := t.root.Decode(&t.said); err != nil {
-		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %w", file, err)
+	err := t.root.Decode(&t.said) // a key that stands twice is a mistake even where no webhook needs it
+	if t.prune(); err == nil {
+		err = t.root.Decode(&t.said)
 	}
-	t.prune()
-	if err := t.root.Decode(&t.said); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %w", file, err)
 	}
 	return t, nil
@@ -55,37 +54,31 @@ func keysAreText(n *yaml.Node) {
 // components to which nothing refers. They may have any mistake.
 func (t *text) prune() {
 	if element(t.root, "webhooks") == nil {
-		for i := 0; i+1 < len(t.root.Content); i += 2 {
-			if t.root.Content[i].Value == "x-webhooks" { // of OpenAPI 3.0, which has no others
-				t.root.Content[i].Value = "webhooks"
+		for _, key := range t.root.Content {
+			if key.Value == "x-webhooks" { // of OpenAPI 3.0, which has no others
+				key.Value = "webhooks"
 			}
 		}
 	}
-	if webhooks := element(t.root, "webhooks"); webhooks != nil {
+	webhooks, components := element(t.root, "webhooks"), element(t.root, "components")
+	if webhooks != nil {
 		for i, item := range webhooks.Content {
 			if ref := element(item, "$ref"); ref != nil && t.find(ref.Value) != nil {
 				webhooks.Content[i] = t.find(ref.Value) // in components.pathItems, which kin-openapi does not know
 			}
 		}
 	}
-	provider, components := element(t.root, providerName), element(t.root, "components")
-	if provider == nil {
-		return
-	}
-	if reserved := element(provider, "reserved"); reserved == nil || element(reserved, "Client") == nil {
+	if element(element(element(t.root, providerName), "reserved"), "Client") == nil {
 		remove(t.root, func(name string) bool { return name == "paths" })
 	}
 	if components == nil {
 		return
 	}
-	used := map[string]bool{componentsPrefix + "schemas/" + EnvelopeName: true, componentsPrefix + "schemas/" + EventTypeName: true}
-	for i := 0; i+1 < len(t.root.Content); i += 2 {
-		if name := t.root.Content[i].Value; name == "webhooks" || name == "paths" {
-			t.use(t.root.Content[i+1], used)
-		}
-	}
-	for at := range maps.Clone(used) {
-		t.use(t.find(at), used)
+	used := make(map[string]bool)
+	t.use(webhooks, used)
+	t.use(element(t.root, "paths"), used)
+	for _, name := range []string{EnvelopeName, EventTypeName} {
+		t.use(&yaml.Node{Kind: yaml.ScalarNode, Value: SchemaPrefix + name}, used)
 	}
 	remove(components, func(name string) bool { return name == "pathItems" })
 	for i := 0; i+1 < len(components.Content); i += 2 {
@@ -120,10 +113,7 @@ func (t *text) use(n *yaml.Node, used map[string]bool) {
 func (t *text) find(ref string) *yaml.Node {
 	at := t.root
 	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
-		if at = element(at, unescaped(name)); at == nil {
-			return nil
-		}
-		if at.Kind == yaml.AliasNode {
+		if at = element(at, unescaped(name)); at != nil && at.Kind == yaml.AliasNode {
 			at = at.Alias
 		}
 	}
@@ -182,9 +172,6 @@ func (t *text) place(names ...string) origin {
 			break
 		}
 		place = t.origin(at)
-		if at.Kind == yaml.AliasNode {
-			at = at.Alias
-		}
 	}
 	return place
 }
@@ -243,8 +230,11 @@ func besideRef(n, ref *yaml.Node) {
 	n.Content = append([]*yaml.Node{key("allOf"), list}, n.Content...)
 }
 
-// element returns the node under a name or, if it is a list, an index.
+// element returns the node under a name or, if it is a list, an index; nil if there is none.
 func element(n *yaml.Node, name string) *yaml.Node {
+	if n == nil {
+		return nil
+	}
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}

@@ -57,19 +57,14 @@ func (s *Spec) Families() []Family {
 }
 
 func (s *Spec) newEvent(name string, post *openapi3.Operation) Event {
-	url := ""
-	if post.ExternalDocs != nil {
-		url = post.ExternalDocs.URL
-	}
 	body := BodySchema(post).Value
 	summary, _, _ := strings.Cut(strings.TrimSpace(post.Summary), "\n")
-	return Event{
+	e := Event{
 		Type:    name,
 		Name:    post.Extensions[goNameName].(string),
 		Struct:  SchemaName(BodySchema(post).Ref),
 		Summary: summary,
 		Details: strings.TrimSpace(post.Description),
-		URL:     url,
 		Aliases: aliasesOf(post),
 		Example: exampleOf(post),
 		Keys:    s.marked(body, KeyPaths(post)),
@@ -78,6 +73,10 @@ func (s *Spec) newEvent(name string, post *openapi3.Operation) Event {
 		Test:    strings.Join(s.marked(body, pathsOf(post.Extensions[testName])), ""),
 		Ping:    post.Extensions[pingName] == true,
 	}
+	if post.ExternalDocs != nil {
+		e.URL = post.ExternalDocs.URL
+	}
+	return e
 }
 
 const (
