@@ -27,11 +27,7 @@ func TestTheCorpusIsReadToTheLastLeaf(t *testing.T) {
 	var imports, cases bytes.Buffer
 	for i, document := range documents {
 		name := strings.ReplaceAll(strings.ReplaceAll(strings.TrimSuffix(filepath.Base(document), ".yaml"), "-", ""), ".", "")
-		files, _, err := render(document, filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := writeAll(files); err != nil {
+		if err := writeAll(filesOf(t, document, filepath.Join(dir, name))); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(&imports, "p%d %q\n", i, "example.com/corpus/"+name)

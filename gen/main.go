@@ -35,69 +35,64 @@ func main() {
 }
 
 func run(args []string, out io.Writer) error {
-	if len(args) == 0 {
+	command := ""
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		command, args = args[0], args[1:]
+	}
+	var overlays []string
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the usage text says it
+	specPath, dir := flags.String("spec", "", ""), flags.String("package", "", "")
+	flags.Func("overlay", "", func(path string) error { overlays = append(overlays, path); return nil })
+	if err := flags.Parse(args); err != nil || *specPath == "" || (command == "") != (*dir != "") {
 		return errors.New(usage)
 	}
-	if strings.HasPrefix(args[0], "-") {
-		return makePackage(args)
+	s, err := load(*specPath, overlays...)
+	if err != nil {
+		return err
 	}
-	switch command, args := args[0], args[1:]; command {
-	case "drift":
-		return findDrift(args, out)
-	case "upstream":
-		return alignUpstream(args)
-	default:
-		return fmt.Errorf("gen: there is no command %q\n\n%s", command, usage)
+	switch n := flags.NArg(); {
+	case command == "" && n == 0:
+		return makePackage(s, *dir)
+	case command == "drift" && n > 0:
+		return findDrift(s, flags.Args(), out)
+	case command == "upstream" && n == 2:
+		return alignUpstream(s, flags.Arg(0), flags.Arg(1))
 	}
+	return errors.New(usage)
+}
+
+// load reads a spec, and refuses one that is wrong.
+func load(path string, overlays ...string) (*spec.Spec, error) {
+	s, err := spec.Load(path, overlays...)
+	if err == nil {
+		err = s.Lint()
+	}
+	return s, err
 }
 
 // makePackage writes nothing unless everything is right.
-func makePackage(args []string) error {
-	flags := newFlags()
-	dir := flags.String("package", "", "")
-	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || flags.spec == "" || *dir == "" {
-		return errors.New(usage)
+func makePackage(s *spec.Spec, dir string) error {
+	for _, w := range s.Warnings() {
+		fmt.Fprintln(os.Stderr, "gen: warning:", w)
 	}
-	files, s, err := render(flags.spec, *dir, flags.overlays...)
-	if s != nil {
-		for _, w := range s.Warnings() {
-			fmt.Fprintln(os.Stderr, "gen: warning:", w)
-		}
-	}
+	files, err := render(s, dir)
 	if err != nil {
 		return err
 	}
 	return writeAll(files)
 }
 
-func findDrift(args []string, out io.Writer) error {
-	flags := newFlags()
-	if err := flags.Parse(args); err != nil || flags.spec == "" || flags.NArg() == 0 {
-		return errors.New(usage)
+func findDrift(s *spec.Spec, bodies []string, out io.Writer) error {
+	n, err := drift.Report(out, s, bodies)
+	if err == nil && n > 0 {
+		err = fmt.Errorf("gen: %s does not know what is listed: %d differences", s.Name, n)
 	}
-	s, err := spec.Load(flags.spec, flags.overlays...)
-	if err != nil {
-		return err
-	}
-	switch n, err := drift.Report(out, s, flags.Args()); {
-	case err != nil:
-		return err
-	case n > 0:
-		return fmt.Errorf("gen: %s does not know what is listed: %d differences", s.Name, n)
-	}
-	return nil
+	return err
 }
 
-func alignUpstream(args []string) error {
-	flags := newFlags()
-	if err := flags.Parse(args); err != nil || flags.spec == "" || flags.NArg() != 2 {
-		return errors.New(usage)
-	}
-	s, err := spec.Load(flags.spec, flags.overlays...)
-	if err != nil {
-		return err
-	}
-	document, err := os.ReadFile(flags.Arg(0))
+func alignUpstream(s *spec.Spec, path, dir string) error {
+	document, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("gen: cannot read the provider's document, check its path: %w", err)
 	}
@@ -105,23 +100,7 @@ func alignUpstream(args []string) error {
 	if err != nil {
 		return err
 	}
-	dir := flags.Arg(1)
 	return writeAll([]file{{filepath.Join(dir, "spec.json"), ours}, {filepath.Join(dir, "provider.json"), theirs}})
-}
-
-// flags are the flags that all commands share.
-type flags struct {
-	*flag.FlagSet
-	spec     string
-	overlays []string
-}
-
-func newFlags() *flags {
-	f := &flags{FlagSet: flag.NewFlagSet("", flag.ContinueOnError)}
-	f.SetOutput(io.Discard) // the usage text says it
-	f.StringVar(&f.spec, "spec", "", "")
-	f.Func("overlay", "", func(path string) error { f.overlays = append(f.overlays, path); return nil })
-	return f
 }
 
 // file is a file that a command writes.

@@ -20,7 +20,7 @@ func TestWrongCommandLinesSayWhatIsRight(t *testing.T) {
 	}{
 		{nil, "usage: go run github.com/paghooks/paghooks/gen -spec ", "no command"},
 		{[]string{"-spec", "spec.yaml"}, "usage: go run github.com/paghooks/paghooks/gen -spec ", "no directory"},
-		{[]string{"generat"}, `there is no command "generat"`, "a typing error"},
+		{[]string{"generat"}, "usage: go run github.com/paghooks/paghooks/gen -spec ", "a typing error"},
 		{[]string{"-spec", "nowhere.yaml", "-package", "."}, "gen: cannot read the spec, check its path: open nowhere.yaml", "no such file"},
 	}
 	for _, test := range tests {

@@ -13,15 +13,24 @@ import (
 	"github.com/paghooks/paghooks/gen/internal/golden"
 )
 
-// rendered holds the files that the generator makes of a spec: name, content.
-func rendered(t *testing.T, spec, dir string) map[string]string {
+func filesOf(t *testing.T, spec, dir string, overlays ...string) []file {
 	t.Helper()
-	files, _, err := render(spec, dir)
+	s, err := load(spec, overlays...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	files, err := render(s, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// rendered holds the files that the generator makes of a spec: name, content.
+func rendered(t *testing.T, spec, dir string) map[string]string {
+	t.Helper()
 	out := make(map[string]string)
-	for _, f := range files {
+	for _, f := range filesOf(t, spec, dir) {
 		out[filepath.Base(f.path)] = string(f.content)
 	}
 	return out
@@ -42,13 +51,11 @@ func TestOutputIsAsGolden(t *testing.T) {
 }
 
 func TestProvidersAreUpToDate(t *testing.T) {
-	for _, provider := range []string{"asaas", "zeltapay"} {
-		t.Run(provider, func(t *testing.T) {
-			files, _, err := render("../spec/"+provider+".yaml", filepath.Join("..", provider))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range files {
+	for dir, spec := range map[string]string{
+		"../asaas": "../spec/asaas.yaml", "../zeltapay": "../spec/zeltapay.yaml", "../examples/provider/woovi": "../examples/provider/woovi.yaml",
+	} {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			for _, f := range filesOf(t, spec, dir) {
 				got, err := os.ReadFile(f.path)
 				if err != nil {
 					t.Fatal(err)
@@ -58,22 +65,6 @@ func TestProvidersAreUpToDate(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestTheExampleOfAProviderIsUpToDate(t *testing.T) {
-	files, _, err := render("../examples/provider/woovi.yaml", "../examples/provider/woovi")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		got, err := os.ReadFile(f.path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(f.content), string(got)); diff != "" {
-			t.Errorf("%s is stale or edited, run go generate in examples/provider (-want +got):\n%s", f.path, diff)
-		}
 	}
 }
 
@@ -130,10 +121,7 @@ func TestOverlaysKeepTheOrderOfTheSpec(t *testing.T) {
 	if err := os.WriteFile(overlay, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files, _, err := render("drift/testdata/spec.yaml", "shop", overlay)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := filesOf(t, "drift/testdata/spec.yaml", "shop", overlay)
 	i := slices.IndexFunc(files, func(f file) bool { return filepath.Base(f.path) == "types.gen.go" })
 	whole := string(files[i].content)
 	code := whole
