@@ -235,19 +235,6 @@ func TestNoMoreThanFourActionsAtOnce(t *testing.T) {
 	close(goOn)
 }
 
-// Redact is the application's: what it does wrong must leave nothing open in the
-// trail.
-func TestRedactThatPanicsShowsNothing(t *testing.T) {
-	t.Parallel()
-	a := newApp(t)
-	a.letters("e1")
-	a.page.Redact = func(string, []byte) []byte { panic("no such field") }
-	page := a.post("reveal", url.Values{"source": {"letters"}, "id": {"e1"}})
-	page.want(500)
-	page.without("123.456.789-09")
-	a.get("trail?source=letters").without("its process died")
-}
-
 // A list of seven that became seven others, a payment among them, is another list.
 func TestActionLeavesWhatWasNotShown(t *testing.T) {
 	t.Parallel()

@@ -33,10 +33,6 @@ type Handler struct {
 	// request is answered 403.
 	Access func(*http.Request) (user string, a Access)
 
-	// Redact returns the part of a body that is shown, unless the user asks for the whole
-	// body. source is the name of the event's source. Default: [Mask].
-	Redact func(source string, body []byte) []byte
-
 	// Health is asked for the first line of the overview, which says what is not well. Give it that of the
 	// program, with its canary and the other parts. Default: that of New's receivers.
 	Health *health.Health
@@ -80,7 +76,6 @@ type source struct {
 // same source it uses the inbox, which has workers.
 func New(receivers ...idem.Receiver) *Handler {
 	h := &Handler{
-		Redact:    func(_ string, body []byte) []byte { return Mask(body) },
 		Logger:    slog.Default(),
 		protected: http.NewCrossOriginProtection(),
 		moment:    100 * time.Millisecond,

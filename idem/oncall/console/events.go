@@ -118,7 +118,7 @@ func (v *visit) reveal(ctx context.Context) error {
 		if d.Shown == "whole" {
 			d.Body = whole(d.Payload)
 		} else {
-			d.Body = strings.ToValidUTF8(string(v.Redact(d.Source, d.Payload)), "\uFFFD")
+			d.Body = masked(d.Payload)
 		}
 		return "shown " + d.Shown, nil
 	})
@@ -266,15 +266,15 @@ func unstorable(s string) bool { return !utf8.ValidString(s) || strings.Contains
 // value is a text or a number on a line of indented JSON, with the name before it.
 var value = regexp.MustCompile(`(?m)^(\s*(?:"(?:[^"\\]|\\.)*": )?)("?)(?:(?:[^"\\]|\\.)*"|-?[0-9][^,\n]*)(,?)$`)
 
-// Mask returns a JSON body, indented, with every text and number replaced by dots.
-// Names of fields, true, false and null stay. If the body is not JSON, or nested more
-// than 50 deep, Mask returns only its length.
-func Mask(body []byte) []byte {
+// masked returns a JSON body, indented, with every text and number replaced by dots.
+// Names of fields, true, false and null stay. Of a body that is not JSON, or nested more
+// than 50 deep, it returns only the length.
+func masked(body []byte) string {
 	indented, ok := indent(body)
 	if !ok {
-		return fmt.Appendf(nil, "not JSON, or too deep, %d bytes", len(body))
+		return fmt.Sprintf("not JSON, or too deep, %d bytes", len(body))
 	}
-	return value.ReplaceAll(indented, []byte("$1$2•••$2$3"))
+	return strings.ToValidUTF8(value.ReplaceAllString(string(indented), "$1$2•••$2$3"), "\uFFFD")
 }
 
 // whole returns a body for people: JSON is indented, and its numbers stay as they were sent.

@@ -12,6 +12,9 @@ import (
 	"github.com/paghooks/paghooks/internal/lang"
 )
 
+// Masked returns a body without its values.
+func Masked(body []byte) string { return masked(body) }
+
 // WaitForCounts has the overview wait for as long as counting takes.
 func (h *Handler) WaitForCounts() { h.moment = time.Minute }
 

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -283,10 +282,6 @@ func TestBodiesAreHiddenUntilRevealedAndMaskedUnlessAskedFor(t *testing.T) {
 	a.post("reveal", form).want(200, `"cpf": "`+secret+`"`, `"value": 129.90`)
 	trail := a.get("trail?source=letters")
 	trail.want(200, "ana reveal id e1 ticket 7 0 shown masked", "ana reveal id e1 ticket 7 0 shown whole")
-
-	a.page.Redact = func(source string, body []byte) []byte { return []byte(source + " " + strconv.Itoa(len(body))) }
-	form.Del("whole")
-	a.post("reveal", form).want(200, "letters "+strconv.Itoa(len(body("e1"))))
 }
 
 func TestMaskShowsNamesOnly(t *testing.T) {
@@ -303,7 +298,7 @@ func TestMaskShowsNamesOnly(t *testing.T) {
 		{`["` + strings.Repeat("]", 5000) + `",` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `]`, "not JSON, or too deep, 15005 bytes", "whatever its texts have"},
 		{`["` + strings.Repeat("[", 51) + `\"["]`, "[\n  \"•••\"\n]", "brackets in texts are not deep"},
 	} {
-		if got := string(console.Mask([]byte(row.body))); got != row.want {
+		if got := console.Masked([]byte(row.body)); got != row.want {
 			t.Errorf("Mask(%.40s) = %s, want %s: %s", row.body, got, row.want, row.why)
 		}
 	}
@@ -316,7 +311,7 @@ func FuzzMaskShowsNoValue(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		shown := string(console.Mask(body))
+		shown := console.Masked(body)
 		if strings.HasPrefix(shown, "not JSON, or too deep") {
 			return
 		}

@@ -105,8 +105,7 @@ var portuguese = lang.Catalog{
 	"Stop":                       "Interromper",
 	"It ends after the event that it is at; the others stay as they are.":                                                                            "Termina depois do evento em que está; os outros ficam como estão.",
 	"It did not come to its end. What it has not reached is as it was: choose those events again, and this page shows them before anything is done.": "A ação não chegou ao fim. O que ela não alcançou está como estava: escolha esses eventos de novo, e esta página os mostra antes de fazer qualquer coisa.",
-	"State now": "Estado agora",
-	"These are %s of them, those that failed first.": "Estes são %s deles, primeiro os que falharam.",
+	"These are %s of them, those that failed first.":                                                                                                 "Estes são %s deles, primeiro os que falharam.",
 
 	// Before erasing.
 	"Their bodies, errors and traces would be deleted. This cannot be undone.": "Seus payloads, erros e traces serão excluídos. Isto não pode ser desfeito.",

@@ -24,6 +24,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/internal/lang"
 )
@@ -41,6 +42,7 @@ func parse(l lang.Lang) map[string]*template.Template {
 		"asURL":        func(query string) template.URL { return template.URL(query) },
 		"dict":         dict,
 		"row_key":      rowKey,
+		"event_of":     store.EventOf,
 	}).ParseFS(files, "page/layout.html", "page/parts.html"))
 	all := map[string]*template.Template{}
 	for _, name := range []string{"overview", "events", "entity", "event", "find", "conflicts", "blocked", "unmatched", "trail", "action", "confirm", "problem"} {

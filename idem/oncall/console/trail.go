@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/internal/lang"
 )
@@ -73,14 +71,6 @@ func recorded(l lang.Lang, text string) string {
 
 var numbers = regexp.MustCompile(`\b[0-9]+\b`)
 
-// outcome is the result of an action on an event.
-type outcome struct {
-	Account, ID string
-	Result      string
-	At          time.Time
-	State       idem.State // now; "" if it is not stored any more
-}
-
 // action shows a line of the trail with its result for each of its events.
 func (v *visit) action(ctx context.Context) error {
 	n, err := id(v.r.Form.Get("id"))
@@ -94,7 +84,7 @@ func (v *visit) action(ctx context.Context) error {
 	case !ok:
 		return refuse(http.StatusNotFound, "There is no such action on events of this source.")
 	}
-	outcomes, err := v.source.outcomes(ctx, n)
+	outcomes, err := v.source.events.Outcomes(ctx, n, maxShown)
 	if err != nil {
 		return err
 	}
@@ -103,35 +93,9 @@ func (v *visit) action(ctx context.Context) error {
 	}
 	return v.render(http.StatusOK, "action", v.say("Action"), struct {
 		operator.Action
-		Outcomes  []outcome
+		Outcomes  []operator.Outcome
 		BrokenOff bool // it was stopped, or its process died
 	}{a, outcomes, !a.Alive && (a.EndedAt.IsZero() || a.StoppedBy != "")})
-}
-
-// outcomes are the events of an action, as many as a page lists.
-func (s *source) outcomes(ctx context.Context, action int64) ([]outcome, error) {
-	found, err := s.events.Outcomes(ctx, action, maxShown)
-	if err != nil {
-		return nil, err
-	}
-	keys := make([]string, len(found))
-	for n, o := range found {
-		keys[n] = o.Event
-	}
-	events, err := s.events.ByKey(ctx, keys)
-	if err != nil {
-		return nil, err
-	}
-	states := map[string]idem.State{}
-	for _, e := range events {
-		states[rowKey(e.Source, e.Scope, e.ID)] = e.State
-	}
-	all := make([]outcome, len(found))
-	for n, o := range found {
-		e := store.EventOf(o.Event)
-		all[n] = outcome{e.Scope, e.ID, o.Result, o.At, states[o.Event]}
-	}
-	return all, nil
 }
 
 // running holds the actions in the background.
