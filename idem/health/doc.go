@@ -63,9 +63,9 @@
 //
 // # Blind spots
 //
-// Health does not notice single events that never come: charges.Reconcile of asaas books what those of charges would have told. Without an
-// the Watch of asaas/webhook it does not notice that a webhook is disabled or deleted. It sees only
-// this process and Postgres, so alert on the metrics, too.
+// Health does not notice single events that never come: asaas/charges.Reconcile books what they would have
+// told. Without a Watch of asaas/webhook it does not notice that a webhook is disabled or deleted. It sees
+// only this process and Postgres, so alert on the metrics, too.
 //
 // # Cost
 //
@@ -82,7 +82,6 @@
 // is healthy as long as the process serves, or a TCP probe.
 //
 // As a readiness probe it does harm when all replicas have the same problem: an
-// address without a ready replica fails every delivery, even those that would have
-// succeeded. The canary's deliveries fail as well, and keep all replicas from becoming
-// ready again. For readiness, leave canaries out, or use New().
+// address without a ready replica fails every delivery, and those of a canary keep all
+// replicas from becoming ready again. For readiness, leave canaries out, or use New().
 package health

@@ -68,8 +68,7 @@
 // and account, done ones too. Where that would read more than a million rows it asks
 // first: see operator.Operator.ScanOfKey.
 //
-// Requeue is offered where the receiver has workers: for an [idem.Inbox] and an
-// [outbox.Outbox].
+// Requeue is offered where the receiver has workers: for an [idem.Inbox] and an outbox.
 //
 // # Cost
 //
@@ -79,10 +78,9 @@
 // leaves the fields that people have chosen, typed or focused: while there would be no place
 // for that, it stays as it is.
 //
-// The overview reads only events that are not done. However many people look, it reads
-// them after an action, and else at most every five seconds and for at most a tenth of the
-// time, or half of it while that fails. It waits 100 ms for the counts; then it shows the
-// last ones with their time, or that the events are being counted.
+// However many people look, the overview reads the events that are not done after an action, and
+// else at most every five seconds and for at most a tenth of the time, or half of it while that
+// fails. It waits 100 ms for the counts; then it shows the last ones with their time.
 //
 // With ten million events done and 100,000 not, on two busy cores, the overview
 // answers in 100 ms, a list of events in 0.1 to 0.4 seconds, and the question
