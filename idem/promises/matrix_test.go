@@ -238,6 +238,15 @@ func (r *rig) connect() {
 // steps are the messages of one run without a fault, those of other rows apart.
 func (r *rig) steps() []pgproxy.Step {
 	r.Helper()
+	steps := r.record()
+	for again := r.record(); !slices.Equal(again, steps); again = r.record() { // a sign of life came in between
+		steps = again
+	}
+	return steps
+}
+
+func (r *rig) record() []pgproxy.Step {
+	r.Helper()
 	r.connect()
 	id := r.prepare()
 	before := r.stored(id)
@@ -259,18 +268,29 @@ func (r *rig) steps() []pgproxy.Step {
 }
 
 // fail takes an event through the path while a fault happens, and again
-// afterwards.
+// afterwards. A trial with other messages, because a sign of life came in between, is made again.
 func (r *rig) fail(step pgproxy.Step, f pgproxy.Fault) {
+	r.Helper()
+	for tries := 1; ; tries++ {
+		steps, hit := r.failOnce(step, f)
+		if hit {
+			return
+		}
+		if tries == 5 {
+			r.Fatalf("%s: the fault happened at no such message of %v", step, steps)
+		}
+	}
+}
+
+func (r *rig) failOnce(step pgproxy.Step, f pgproxy.Fault) (steps []pgproxy.Step, hit bool) {
 	r.Helper()
 	r.connect()
 	id := r.prepare()
 	r.proxy.Arm(f)
 	outcome := r.take(id)
 	steps, fired := r.proxy.Disarm()
-	if !fired || steps[f.Step-1] != step {
-		r.Fatalf("%s: fired is %t, and these are the steps: %v", step, fired, steps)
-	}
-	if !r.byWorkers && !r.fails && isCommit(step) && f.Point == pgproxy.BeforeAnswer {
+	hit = fired && steps[f.Step-1] == step
+	if hit && !r.byWorkers && !r.fails && isCommit(step) && f.Point == pgproxy.BeforeAnswer {
 		r.wantLostAnswer(id, outcome)
 	}
 	if !outcome.Acknowledged() {
@@ -280,6 +300,7 @@ func (r *rig) fail(step pgproxy.Step, f pgproxy.Fault) {
 	if r.Failed() {
 		r.Fatalf("%s, fault %s: first the outcome was %s", step, f.Point, outcome)
 	}
+	return steps, hit
 }
 
 // wantLostAnswer: the work is done, which is found out on another connection, or when the event comes again.

@@ -22,7 +22,7 @@ func TestTheGuideToTheFirstEventWorksInAnEmptyFolder(t *testing.T) {
 	f := asaasGuide.follow(t, program(t))
 
 	// "Then break something": the words of step 4.
-	other := regexp.MustCompile("`(-id evt_second -entity [^`]+)`").FindStringSubmatch(read(t, asaasGuide.document))
+	other := regexp.MustCompile("`(-id evt_second -set [^`]+)`").FindStringSubmatch(read(t, asaasGuide.document))
 	list := regexp.MustCompile("`(go run github.com/paghooks/paghooks/idem/cmd/idem list)`").FindString(read(t, asaasGuide.document))
 	if other == nil || list == "" {
 		t.Fatal("the guide breaks nothing")
