@@ -39,7 +39,6 @@ type Command struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Asks     bool // a person sees Err, and can answer on In
-	Width    int  // of the terminal that Out is; 0 if it is none
 
 	json    bool // as -json says
 	running *flag.FlagSet
@@ -51,7 +50,7 @@ type Verb struct {
 	Words     string // that follow it, as in the usage: "ID", "[ID...]", "" for none
 	Needs     string // the error if they are missing: "an id: status prints them"; "" where they may be
 	About     string // a line
-	More      string // paragraphs; lines that begin with two spaces stay as they are
+	More      string // paragraphs, in lines
 	Flags     []Flags
 	Variables []string // the names of those that it reads
 	Run       func(ctx context.Context, words []string) error
@@ -63,7 +62,7 @@ type Flags = func(*flag.FlagSet)
 // Use sets the streams. A nil writer discards.
 func (c *Command) Use(in io.Reader, out, err io.Writer) {
 	c.In, c.Out, c.Err = in, out, err
-	c.Asks, c.Width = terminal.Is(in) && terminal.Is(err), terminal.Width(out)
+	c.Asks = terminal.Is(in) && terminal.Is(err)
 	for _, w := range []*io.Writer{&c.Out, &c.Err} {
 		if *w == nil {
 			*w = io.Discard

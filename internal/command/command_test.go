@@ -39,7 +39,7 @@ type settings struct {
 
 // shop is a command with three verbs. What the verb paint gets is what it prints.
 func shop(s *settings) *command.Command {
-	c := &command.Command{Name: "shop", Variables: []string{"SHOP_KEY the key of the shop", "SHOP_HOME where it lives"}, Width: 60}
+	c := &command.Command{Name: "shop", Variables: []string{"SHOP_KEY the key of the shop", "SHOP_HOME where it lives"}}
 	c.Flags = []command.Flags{c.JSON(&s.json, "print JSON"), func(f *flag.FlagSet) { f.BoolVar(&s.loud, "loud", false, "say more") }}
 	c.Verbs = []command.Verb{
 		{
@@ -66,9 +66,9 @@ func shop(s *settings) *command.Command {
 
 func run(ctx context.Context, c *command.Command, args ...string) said {
 	var out, err strings.Builder
-	in, asks, width := c.In, c.Asks, c.Width
+	in, asks := c.In, c.Asks
 	c.Use(nil, &out, &err)
-	c.In, c.Asks, c.Width = in, asks, width
+	c.In, c.Asks = in, asks
 	status := c.Run(ctx, args)
 	return said{status, out.String(), err.String()}
 }
@@ -123,7 +123,8 @@ const help = `usage: shop paint [flags] WALL...
 
 Paint walls.
 
-It takes a while, and it is one paragraph.
+It takes a while, and
+it is one paragraph.
 
 This is another one, with a
   line that stays    as it is

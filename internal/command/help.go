@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -11,8 +10,6 @@ import (
 	"text/tabwriter"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // help prints all verbs, or all about the one that the words name.
@@ -51,7 +48,7 @@ func (c *Command) helpOn(v *Verb) error {
 	first, size := utf8.DecodeRuneInString(v.About)
 	fmt.Fprintf(&text, "%s\n\n%c%s.\n", strings.TrimSpace("usage: "+c.Name+" "+v.Name+" [flags] "+v.Words), unicode.ToUpper(first), v.About[size:])
 	if v.More != "" {
-		text.WriteString("\n" + c.paragraphs(v.More))
+		text.WriteString("\n" + v.More + "\n")
 	}
 	flags(&text, "Flags:", c.flagSet(v))
 	section(&text, "Environment:", tabbed(slices.DeleteFunc(slices.Clone(c.Variables), func(variable string) bool {
@@ -60,29 +57,6 @@ func (c *Command) helpOn(v *Verb) error {
 	})))
 	_, err := io.WriteString(c.Out, text.String())
 	return err
-}
-
-// paragraphs returns the lines of a text as paragraphs, as wide as the terminal, but those that begin with two
-// spaces, which stay as they are.
-func (c *Command) paragraphs(text string) string {
-	width := min(cmp.Or(c.Width, 80), 100)
-	var all, words strings.Builder
-	end := func() {
-		if words.Len() > 0 {
-			all.WriteString(terminal.Wrap(words.String(), width, 0) + "\n")
-		}
-		words.Reset()
-	}
-	for line := range strings.SplitSeq(text, "\n") {
-		if line == "" || strings.HasPrefix(line, "  ") {
-			end()
-			all.WriteString(line + "\n")
-			continue
-		}
-		words.WriteString(line + " ")
-	}
-	end()
-	return all.String()
 }
 
 // section adds lines of two columns, which have a tab between them.

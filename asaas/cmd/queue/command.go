@@ -62,7 +62,6 @@ type program struct {
 	out        io.Writer
 	complaints io.Writer
 	asks       bool // a person sees complaints, and can answer on in
-	width      int  // of the terminal that out is, 0 if it is none
 
 	options
 	command   *command.Command
@@ -82,7 +81,7 @@ func (c *Command) Main() {
 	p := &program{
 		Command: *c, getenv: os.Getenv, zone: time.Local,
 		in: os.Stdin, out: os.Stdout, complaints: os.Stderr,
-		asks: terminal.Is(os.Stdin) && terminal.Is(os.Stderr), width: terminal.Width(os.Stdout),
+		asks: terminal.Is(os.Stdin) && terminal.Is(os.Stderr),
 	}
 	command.Main(func(ctx context.Context) int { return p.run(ctx, os.Args[1:]) })
 }
@@ -92,7 +91,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	p.Name = cmp.Or(p.Name, "asaas-queue")
 	p.command = &command.Command{
 		Name: p.Name, Verbs: p.verbs(), Variables: variables, Explain: p.explain,
-		In: p.in, Out: p.out, Err: p.complaints, Asks: p.asks, Width: p.width,
+		In: p.in, Out: p.out, Err: p.complaints, Asks: p.asks,
 	}
 	p.command.Flags = []command.Flags{p.command.JSON(&p.json, "print one JSON object per line"), p.named("sandbox")}
 	return p.command.Run(ctx, args)
@@ -154,7 +153,7 @@ func (p *program) printJSON(value any) {
 }
 
 func (p *program) printTable(t *terminal.Table) {
-	p.unprinted = cmp.Or(p.unprinted, t.Print(p.out, p.width, 0))
+	p.unprinted = cmp.Or(p.unprinted, t.Print(p.out, 0))
 }
 
 // tell prints a value, as JSON or as its String.

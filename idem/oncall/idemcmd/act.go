@@ -141,9 +141,9 @@ func (p *program) carryOut(ctx context.Context, plan planner) error {
 // printPlans prints the events and the effect of each plan: to stderr, beside the question, or to stdout if a
 // dry run asks for nothing else.
 func (p *program) printPlans(ctx context.Context, plans []*operator.Plan) error {
-	out, width := p.Stderr, terminal.Width(p.Stderr)
+	out := p.Stderr
 	if p.dryRun {
-		out, width = p.Stdout, p.command.Width
+		out = p.Stdout
 	}
 	var effects []string
 	for n, o := range p.operators {
@@ -162,7 +162,7 @@ func (p *program) printPlans(ctx context.Context, plans []*operator.Plan) error 
 			t.Add(p.at(s.ReceivedAt), terminal.Clean(s.Scope), stateOf(s), terminal.Clean(s.Type), terminal.Clean(s.Key), terminal.Clean(s.ID), terminal.Clean(s.LastError))
 		}
 		if first != nil {
-			if err := t.Print(out, width, longest); err != nil {
+			if err := t.Print(out, longest); err != nil {
 				return err
 			}
 		}
@@ -178,7 +178,7 @@ func (p *program) printPlans(ctx context.Context, plans []*operator.Plan) error 
 		if slices.Contains(effects[:n], line) { // of another source
 			continue
 		}
-		if _, err := fmt.Fprintln(out, terminal.Wrap(terminal.Clean(line), width, 0)); err != nil {
+		if _, err := fmt.Fprintln(out, terminal.Clean(line)); err != nil {
 			return err
 		}
 	}

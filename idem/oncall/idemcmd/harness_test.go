@@ -37,7 +37,6 @@ type shop struct {
 	receivers []NewReceiver // what the command is built with
 	workers   bool          // whether any are alive, which do nothing
 	types     string        // what a person answers; "" is that nobody is there
-	width     int           // of the terminal; 0 is none
 	pid       uint32        // of the session that holds a lock
 }
 
@@ -157,7 +156,7 @@ func (s *shop) program(args ...string) (p *program, out, complaints *strings.Bui
 		args = append(args[:1:1], append([]string{"-database", s.url}, args[1:]...)...)
 	}
 	p = newProgram(Command{Args: args, Stdin: strings.NewReader(s.types), Stdout: out, Stderr: complaints, Receivers: s.receivers})
-	p.zone, p.command.Asks, p.command.Width = time.UTC, s.types != "", s.width
+	p.zone, p.command.Asks = time.UTC, s.types != ""
 	return p, out, complaints
 }
 
@@ -221,39 +220,35 @@ func TestOutputIsAsPeopleAndProgramsReadIt(t *testing.T) {
 		args   []string
 		status int
 	}{
-		"stats.txt":              {[]string{"stats"}, command.Done},
-		"stats.json":             {[]string{"stats", "-json"}, command.Done},
-		"list.txt":               {[]string{"list"}, command.Done},
-		"list_narrow.txt":        {[]string{"list"}, command.Done},
-		"list.json":              {[]string{"list", "-json", "-state", "parked,pending"}, command.Done},
-		"show.txt":               {[]string{"show", "bad_5&77", "evt_1"}, command.Done},
-		"show.json":              {[]string{"show", "-json", "notes/store-2/bad_6"}, command.Done},
-		"show_payload.txt":       {[]string{"show", "-payload", "-as", "ana", "bad_2"}, command.Done},
-		"show_payload.json":      {[]string{"show", "-payload", "-as", "ana", "-json", "bad_2"}, command.Done},
-		"show_entity.txt":        {[]string{"show", "-entity", "pay_1", "-entity", "pay_2"}, command.Done},
-		"show_entity.json":       {[]string{"show", "-entity", "pay_2", "-json"}, command.Done},
-		"blocked.txt":            {[]string{"blocked"}, command.Done},
-		"blocked.json":           {[]string{"blocked", "-json"}, command.Done},
-		"requeue_dry_run.txt":    {[]string{"requeue", "-dry-run"}, command.Done},
-		"replay_narrow.txt":      {[]string{"replay", "-dry-run"}, command.Done},
-		"replay_dry_run.txt":     {[]string{"replay", "-dry-run"}, command.Done},
-		"replay_dry_run.json":    {[]string{"replay", "-dry-run", "-json"}, command.Done},
-		"replay.txt":             {[]string{"replay", "-yes"}, command.Done},
-		"replay.json":            {[]string{"replay", "-yes", "-json"}, command.Done},
-		"show_entity_narrow.txt": {[]string{"show", "-entity", "pay_2"}, command.Done},
-		"show_narrow.txt":        {[]string{"show", "bad_2"}, command.Done},
-		"discard.txt":            {[]string{"discard", "-reason", "test orders", "-yes", "-type", "paid"}, command.Done},
-		"erase.txt":              {[]string{"erase", "-reason", "request 17", "-yes", "-entity", "pay_1", "bad_2", "-discard"}, command.Done},
-		"erase.json":             {[]string{"erase", "-reason", "request 17", "-yes", "-json", "evt_1"}, command.Done},
-		"erase_left.txt":         {[]string{"erase", "-reason", "request 17", "-yes", "-entity", "pay_1", "-entity", "pay_2"}, command.Failed},
-		"erase_dry_run.txt":      {[]string{"erase", "-reason", "request 17", "-dry-run", "-entity", "pay_1", "-entity", "pay_2"}, command.Failed},
-		"help_erase.txt":         {[]string{"help", "erase"}, command.Done},
-		"prune_dry_run.txt":      {[]string{"prune", "-retention", "36h", "-allow-processing-twice", "-dry-run"}, command.Done},
-		"stop.txt":               {[]string{"stop", "-as", "ana", "1"}, command.Done},
-		"stop.json":              {[]string{"stop", "-as", "ana", "-json", "1"}, command.Done},
-		"migrate.txt":            {[]string{"migrate"}, command.Done},
-		"help.txt":               {[]string{"help"}, command.Done},
-		"help_replay.txt":        {[]string{"help", "replay"}, command.Done},
+		"stats.txt":           {[]string{"stats"}, command.Done},
+		"stats.json":          {[]string{"stats", "-json"}, command.Done},
+		"list.txt":            {[]string{"list"}, command.Done},
+		"list.json":           {[]string{"list", "-json", "-state", "parked,pending"}, command.Done},
+		"show.txt":            {[]string{"show", "bad_5&77", "evt_1"}, command.Done},
+		"show.json":           {[]string{"show", "-json", "notes/store-2/bad_6"}, command.Done},
+		"show_payload.txt":    {[]string{"show", "-payload", "-as", "ana", "bad_2"}, command.Done},
+		"show_payload.json":   {[]string{"show", "-payload", "-as", "ana", "-json", "bad_2"}, command.Done},
+		"show_entity.txt":     {[]string{"show", "-entity", "pay_1", "-entity", "pay_2"}, command.Done},
+		"show_entity.json":    {[]string{"show", "-entity", "pay_2", "-json"}, command.Done},
+		"blocked.txt":         {[]string{"blocked"}, command.Done},
+		"blocked.json":        {[]string{"blocked", "-json"}, command.Done},
+		"requeue_dry_run.txt": {[]string{"requeue", "-dry-run"}, command.Done},
+		"replay_dry_run.txt":  {[]string{"replay", "-dry-run"}, command.Done},
+		"replay_dry_run.json": {[]string{"replay", "-dry-run", "-json"}, command.Done},
+		"replay.txt":          {[]string{"replay", "-yes"}, command.Done},
+		"replay.json":         {[]string{"replay", "-yes", "-json"}, command.Done},
+		"discard.txt":         {[]string{"discard", "-reason", "test orders", "-yes", "-type", "paid"}, command.Done},
+		"erase.txt":           {[]string{"erase", "-reason", "request 17", "-yes", "-entity", "pay_1", "bad_2", "-discard"}, command.Done},
+		"erase.json":          {[]string{"erase", "-reason", "request 17", "-yes", "-json", "evt_1"}, command.Done},
+		"erase_left.txt":      {[]string{"erase", "-reason", "request 17", "-yes", "-entity", "pay_1", "-entity", "pay_2"}, command.Failed},
+		"erase_dry_run.txt":   {[]string{"erase", "-reason", "request 17", "-dry-run", "-entity", "pay_1", "-entity", "pay_2"}, command.Failed},
+		"help_erase.txt":      {[]string{"help", "erase"}, command.Done},
+		"prune_dry_run.txt":   {[]string{"prune", "-retention", "36h", "-allow-processing-twice", "-dry-run"}, command.Done},
+		"stop.txt":            {[]string{"stop", "-as", "ana", "1"}, command.Done},
+		"stop.json":           {[]string{"stop", "-as", "ana", "-json", "1"}, command.Done},
+		"migrate.txt":         {[]string{"migrate"}, command.Done},
+		"help.txt":            {[]string{"help"}, command.Done},
+		"help_replay.txt":     {[]string{"help", "replay"}, command.Done},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -265,9 +260,6 @@ func TestOutputIsAsPeopleAndProgramsReadIt(t *testing.T) {
 			}
 			if c.args[0] == "stop" {
 				s.action("replay", "now() + interval '1 hour'", "notes//bad_2", "notes//bad_5&77")
-			}
-			if strings.Contains(name, "narrow") {
-				s.width = 60
 			}
 			p, out, complaints := s.program(c.args...)
 			if c.args[0] == "help" {

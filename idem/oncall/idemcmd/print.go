@@ -43,12 +43,12 @@ func (p *program) row(t *terminal.Table, value any, cells ...string) error {
 	return nil
 }
 
-// printTable prints a table that has rows. Its last column is cut off where there is no room.
+// printTable prints a table that has rows.
 func (p *program) printTable(t *terminal.Table) error {
 	if p.json {
 		return nil
 	}
-	return t.Print(p.Stdout, p.command.Width, longest)
+	return t.Print(p.Stdout, longest)
 }
 
 // longest is the longest text of a column that leaves room for others.

@@ -141,7 +141,7 @@ func (p *program) printEvent(l operator.Lookup, another bool) error {
 		{"last error", terminal.Clean(s.LastError)},
 	} {
 		if line[1] != "" {
-			if err := p.field(line[0], terminal.Wrap(line[1], p.command.Width, labels+1)); err != nil {
+			if err := p.field(line[0], line[1]); err != nil {
 				return err
 			}
 		}
@@ -251,7 +251,7 @@ func (p *program) showEntities(ctx context.Context) error {
 	err := p.printTable(t)
 	for _, says := range why {
 		if err == nil && !p.json {
-			_, err = fmt.Fprintln(p.Stdout, "\n"+terminal.Wrap(says, p.command.Width, 0))
+			_, err = fmt.Fprintln(p.Stdout, "\n"+says)
 		}
 	}
 	return err

@@ -106,7 +106,7 @@ func (p *program) printStats(all []backlog) error {
 		failing, parked, blocked = failing || b.Failing.Events > 0, parked || b.Parked.Events > 0, blocked || b.BlockedKeys > 0
 		acknowledged += b.Acknowledged
 	}
-	if err := t.Print(p.Stdout, p.command.Width, 0); err != nil {
+	if err := t.Print(p.Stdout, 0); err != nil {
 		return err
 	}
 	if failing || parked || blocked {
