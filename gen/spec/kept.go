@@ -310,13 +310,12 @@ func (k *keeper) findIdle(place []string, v any, names bool) {
 
 // lost refuses what would be lost, and says how to let it go.
 func (k *keeper) lost(place []string, text string) {
-	target := "$"
+	var target strings.Builder
 	for i, name := range place {
-		if _, isList := k.at(place[:i]).([]any); isList {
-			target += "[" + name + "]"
-		} else {
-			target += "['" + name + "']"
+		if _, isList := k.at(place[:i]).([]any); !isList {
+			name = "'" + name + "'"
 		}
+		fmt.Fprintf(&target, "[%s]", name)
 	}
-	k.reportAt(place, fmt.Sprintf(`%s; or let it go with this line in an overlay: {target: "%s", remove: true}`, text, target))
+	k.reportAt(place, fmt.Sprintf(`%s; or let it go with this line in an overlay: {target: "$%s", remove: true}`, text, &target))
 }

@@ -104,8 +104,10 @@ func (l *linter) checkNode(path string, at *yaml.Node, names bool) {
 		switch {
 		case strings.HasPrefix(name, "example") && !names:
 		case misspelled.MatchString(name) && !names && !slices.Contains(extensionNames, name):
-			l.problems = append(l.problems, problem{l.text.origin(value), strings.TrimPrefix(path+"."+name, "."),
-				"it begins like one of gen's extensions, and is none; they are " + strings.Join(extensionNames, ", ")})
+			l.problems = append(l.problems, problem{
+				l.text.origin(value), strings.TrimPrefix(path+"."+name, "."),
+				"it begins like one of gen's extensions, and is none; they are " + strings.Join(extensionNames, ", "),
+			})
 		case name == "$ref" && value.Kind == yaml.ScalarNode:
 			if wrong := l.wrongReference(value.Value); wrong != "" {
 				l.problems = append(l.problems, problem{l.text.origin(value), path, value.Value + " " + wrong})

@@ -150,14 +150,15 @@ func TestTheLineOfAnOverlayLetsGoWhatWouldBeLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay := "overlay: 1.0.0\ninfo: {title: What is let go, version: '1'}\nactions:\n"
+	var overlay strings.Builder
+	overlay.WriteString("overlay: 1.0.0\ninfo: {title: What is let go, version: '1'}\nactions:\n")
 	for line := range strings.Lines(s.Lint().Error()) {
 		if _, action, ok := strings.Cut(line, "in an overlay: "); ok {
-			overlay += "  - " + action
+			overlay.WriteString("  - " + action)
 		}
 	}
 	file := filepath.Join(t.TempDir(), "overlay.yaml")
-	if err := os.WriteFile(file, []byte(overlay), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(overlay.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s, err = Load(path, file)
@@ -165,7 +166,7 @@ func TestTheLineOfAnOverlayLetsGoWhatWouldBeLost(t *testing.T) {
 		err = s.Lint()
 	}
 	if err != nil {
-		t.Errorf("%v\n%s", err, overlay)
+		t.Errorf("%v\n%s", err, &overlay)
 	}
 }
 
