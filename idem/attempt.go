@@ -41,7 +41,11 @@ func (a attempt) mark(b *pgx.Batch, s *pgtx.Session, archive bool) {
 // promote makes the next event in a stored event's lane due.
 func (a attempt) promote(b *pgx.Batch) { store.Promote(b, a.row.Lane(), a.promoted) }
 
-// execute makes an attempt. The outcome Duplicate means that the event was not marked, and no handler ran.
+// notMarked is the outcome of an attempt that did not mark its event: no handler ran. It leaves no delivery and
+// no worker: each caller of execute says what it means.
+const notMarked Outcome = "not marked"
+
+// execute makes an attempt.
 func (c *Common) execute(ctx context.Context, a attempt) (Outcome, error) {
 	for runs := 1; ; runs++ {
 		outcome, err := c.runOnce(ctx, a)
@@ -75,7 +79,7 @@ func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 				return Retrying, fmt.Errorf("looking at the stored event: %w", explain(err))
 			}
 		}
-		return Duplicate, nil
+		return notMarked, nil
 	}
 	defer func() { c.logSpoiled(ctx, t, a.event) }()
 	h := &handling.Handling{Event: a.event.row(), Dry: a.dry, After: &handling.Hooks{}}

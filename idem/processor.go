@@ -148,12 +148,12 @@ func (p *Processor) process(ctx context.Context, e Event) result {
 	return r
 }
 
-// deliver makes an attempt at an event that is new or repeatable. The outcome Duplicate means that the event
-// is stored in a state that a delivery does not process again.
+// deliver makes an attempt at an event that is new or repeatable. An event that is stored in another state is a
+// duplicate.
 func (p *Processor) deliver(ctx context.Context, e Event, work Work) (r result) {
 	var found store.Found
 	a := attempt{event: e, row: e.row(), work: work, found: &found}
-	if r.outcome, r.err = p.execute(ctx, a); r.outcome != Duplicate {
+	if r.outcome, r.err = p.execute(ctx, a); r.outcome != notMarked {
 		return r
 	}
 	r.conflict = found.Conflict
@@ -170,9 +170,12 @@ func (p *Processor) deliver(ctx context.Context, e Event, work Work) (r result) 
 		if promoted {
 			p.goOn()
 		}
-		if r.outcome == Duplicate && isRepeatable(found.State) { // execute has looked again
+		if r.outcome == notMarked && isRepeatable(found.State) { // execute has looked again
 			r.outcome, r.err = p.hold(ctx, a.row, store.Hold)
 		}
+	}
+	if r.outcome == notMarked {
+		r.outcome = Duplicate
 	}
 	return r
 }

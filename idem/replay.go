@@ -201,12 +201,13 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 		event: e, row: e.row(), work: work, found: &found,
 		stored: &store.Stored{States: append([]string{store.Pending}, repeatable...), Wait: true},
 	})
-	failed := outcome == Retrying || outcome == Unknown
 	switch {
-	case outcome == Duplicate && (isRepeatable(found.State) || found.State == store.Pending):
+	case outcome == Done:
+		return Done, nil
+	case outcome == notMarked && (isRepeatable(found.State) || found.State == store.Pending):
 		return Parked, errEarlier
-	case !failed:
-		return outcome, err
+	case outcome == notMarked:
+		return Duplicate, nil
 	case !pgtx.WorkFailed(err) && pgtx.TookTooLong(err) && c.answers(ctx):
 		return Parked, errEarlier // Postgres answers: the attempt waited for an earlier event
 	case !pgtx.WorkFailed(err) && pgtx.Unavailable(err), c.hasOutage():

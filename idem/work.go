@@ -86,7 +86,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	switch outcome {
 	case Retrying, Unknown:
 		return r.fail(ctx, c, err)
-	case Duplicate:
+	case notMarked:
 		_, err := r.postpone(ctx, c, store.PostponeTime)
 		return "", err
 	}
