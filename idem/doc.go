@@ -102,21 +102,9 @@
 //
 // # Answers to deliveries
 //
-//	done now, or done before             200  stored as done
-//	no handler, unknown, unreadable      200  stored as unhandled, with its payload
-//	does not decode into its type        200  stored as parked, with its payload
-//	the handler failed                   503  rolled back and counted; the provider delivers again
-//	it failed ParkAfter times            200  stored as parked, with its payload
-//	an earlier one of its Key is parked  200  stored as parked, with its payload; processed after that
-//	Postgres is unavailable              503  nothing; the provider delivers again
-//	the answer to COMMIT was lost        200  if the event is done, by another connection; else as for an error
-//	a concurrent duplicate               as the first delivery; in another process it waits, 5 seconds at most
-//	the application ignores its type     200  nothing
-//	not genuine                          401  nothing
-//	no secret is configured              503  nothing
-//	an inbox                             200  stored as pending, later as one of the above
-//	a relay, the broker has confirmed    200  nothing; the consumer stores it
-//	a relay, the broker has not          503  nothing; the provider delivers again
+// [Processor.ServeHTTP] lists them, and docs/promises.md says for each case what is stored, with the test that
+// proves it. An event of a type that is not ignored is acknowledged once it is on disk, by a relay once the broker
+// has it; where that cannot be, the answer is 503, and the provider delivers it again.
 //
 // A handler that returns an error, panics, swallows an SQL error, ends the
 // transaction itself or takes longer than [Common.Timeout] has failed. So has one
@@ -130,14 +118,11 @@
 // executes SET without LOCAL, set_config without true, RESET, DISCARD, DEALLOCATE,
 // LISTEN, LOAD, DO, EXECUTE or PREPARE, or that calls tx.Conn() or tx.LargeObjects(): the log says so once.
 //
-// What a statement or a function that it calls has left in the session is looked for behind COMMIT: locks
-// (pg_advisory_lock) are released, and after a temporary table without ON COMMIT DROP or a cursor WITH HOLD the
-// connection is closed. Rows that are left in such a table would be booked again with the next event.
-// The search path and the role are put back, also if a function has
-// changed them. What a trigger, a view, an operator or a column's default does is not seen, nor are other
-// settings that a function makes for longer: have them set back there. Nor does closing a
-// connection help behind a pooler that shares sessions. The commit waits for the disk and the replica, even if a
-// handler sets synchronous_commit otherwise.
+// Behind COMMIT the locks of the session (pg_advisory_lock) are released, and after a temporary table without ON
+// COMMIT DROP or a cursor WITH HOLD the connection is closed. The search path, the role and synchronous_commit are
+// put back, also if a function has changed them. What a trigger, a view, an operator or a column's default does is
+// not seen, nor are other settings that a function makes for longer: have them set back there. Nor does closing a
+// connection help behind a pooler that shares sessions.
 //
 // # After a fix
 //
@@ -146,14 +131,11 @@
 //
 //	replayed, err := inbox.Replay(ctx, idem.Filter{Types: []string{"PAYMENT_OVERDUE"}})
 //
-// Lookup of an operator says why one of them is not done: the event that it waits for, and which
-// process works on it. [Common.List] shows them with their errors, [Common.DryReplay] returns the result that
+// [Common.List] shows them with their errors, [Common.DryReplay] returns the result that
 // Replay would have, [Inbox.Requeue] leaves it to the workers, and
-// [Common.Discard] gives events up, with a reason. operator.Operator.Blocked lists the
-// entities with events that wait for an earlier one. Through operator.New the same
-// operations are recorded in an audit trail, with the person that ran them and why; so is Erase of
-// package operator, which deletes the stored data of events for a person who asks for it. The page
-// docs/private-data.md lists each place where a person's data can be.
+// [Common.Discard] gives events up, with a reason. Package operator records the same operations in an audit
+// trail, says why an event is not done and which entities stand still, and erases what is stored of a person:
+// the page docs/private-data.md lists each place where a person's data can be.
 //
 // Event types that the application never wants are better ignored, so that they
 // are not stored: events.Ignore("PAYMENT_BANK_SLIP_VIEWED").
@@ -174,11 +156,8 @@
 // share an address without scopes, an id that both use is a duplicate:
 // operator.Operator.Conflicts lists those.
 //
-// The scope is part of an event's name for good. An account that gets one later, or
-// another one, has each event that comes again as a new one, which is done twice:
-// move its events first, with operator.Operator.Rescope. A source that gives every event
-// a scope makes health red while events without one are stored, and [Serve] refuses to
-// start where nobody can be making those any more.
+// The scope is part of an event's name for good: see [Event]. Before an account gets one, or another one, move its
+// events with operator.Operator.Rescope; [Serve] and package health notice what was not moved.
 //
 // # Without HTTP
 //
@@ -197,35 +176,25 @@
 // # Try a deployment
 //
 // [Common.DryRun] runs a handler and rolls back. A genuine delivery with
-// [DryRunHeader] does that in the running application. The handler is called for
-// real, and only its transaction is rolled back: the HTTP requests that it makes
-// are made, unless it asks [IsDryRun] first. The function DryRun of package
-// idemtest finds handlers that do not ask. A canary sends such a
-// delivery again and again, with an event that runs no handler.
+// [DryRunHeader] does that in the running application. Calls that the handler makes are real, unless it asks
+// [IsDryRun] first: the function DryRun of package idemtest finds handlers that do not ask.
 //
 // # Run it
 //
-// [Serve] runs a whole program: it serves HTTP, runs workers and canaries,
-// prunes daily and stops in the right order. A worker of the application's own is a
-// [Part]. Package health answers whether events are
-// processed, and turns red before the provider stops its queue. Package canary delivers
-// an event of its own through the real address every 30 seconds: two failures in a
-// row turn health red, so that a broken deployment is noticed within about a minute.
+// [Serve] runs a whole program: HTTP, workers, canaries, and the daily [Common.Prune]; a worker of the application's
+// own is a [Part]. Package health answers whether events are processed, and turns red before the provider stops its
+// queue. Package canary delivers an event of its own through the real address every 30 seconds, so that a broken
+// deployment turns health red within about a minute.
 //
 //	canary := asaas.NewCanary("https://shop.example/webhooks/asaas", token)
 //	http.Handle("GET /health/webhooks", health.New(inbox, canary))
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox, canary)
 //
-// Without Serve, call [Common.Prune] daily; it forgets events that are older than
-// the Events of [Common.Retention], one or two runs later, so that a wrong clock forgets nothing at once.
-//
-// Alert on health, and on Parked of [Common.Stats] above zero. Packages idemprom, for
+// Alert on health, and on Parked of [Common.Stats] above zero. Modules idemprom, for
 // Prometheus, and idemotel, for OpenTelemetry, measure deliveries, attempts and the events that
-// wait, by the Observe and Tracer fields of [Common]. They are modules of their own.
-//
-// For people there are package console, a web page; the command idem, of which the package
-// is idemcmd; and the view idem_event_log in the database, one row per event with its
-// state, its last errors, and when it was done.
+// wait, by the Observe and Tracer fields of [Common]. For people there are package console, a web page; the command
+// idem; and the view idem_event_log in the database, one row per event with its state, its last errors, and when it
+// was done.
 //
 // A delivery holds one connection while its handler runs, and concurrent
 // duplicates in one process share it: size the pool for the handlers that run at
@@ -243,9 +212,8 @@
 // Postgres prints: DateStyle must be ISO, IntervalStyle postgres and bytea_output hex, as
 // they are by default. Else an Inbox stores events, and its workers cannot read them.
 //
-// An acknowledged event is on disk, with any default of synchronous_commit. A
-// replica that is promoted may lack the last moment, unless Postgres waits for it:
-// see synchronous_standby_names, and [WatchCommits], which the pool needs then.
+// An acknowledged event is on disk, with any default of synchronous_commit, and whatever a handler sets. A
+// replica that is promoted may lack the last moment, unless Postgres waits for it: see synchronous_standby_names, and [WatchCommits], which the pool needs then.
 //
 // # When the network fails
 //
@@ -254,9 +222,8 @@
 // up after 5 seconds without an answer, a handler after [Common.Timeout]; the pool
 // gets new connections, and the rest of a broken attempt in Postgres is
 // terminated, so that its row can be locked again. An event that a killed process had claimed
-// goes on elsewhere within 12 seconds, by the signs of life that its workers gave. One that was claimed by a process
-// that is stopped or cut off, or whose host vanished, goes on within Timeout and 15 seconds: other workers
-// end the sessions that it has left, if they have the same role.
+// goes on elsewhere within 12 seconds; one of a process that is stopped or cut off, or whose host vanished, within
+// Timeout and 15 seconds: other workers end the sessions that it has left, if they have the same role.
 //
 // A Processor that is cut off for good cannot have its sessions ended, nor a process
 // that never got the answer to BEGIN: so that Postgres notices within a minute,
