@@ -79,10 +79,6 @@ type Client struct {
 	// virtual time sets it. Default: nil, which waits in real time.
 	Wait func(ctx context.Context, d time.Duration) error `json:"-"`
 
-	// MinRemoveBackoff is the time in which this Client's RemoveBackoff refuses to be
-	// called again for the same webhook. 0 never refuses. Default: 1 minute.
-	MinRemoveBackoff time.Duration
-
 	// Poll is the interval at which [Recover] looks at the queue. It takes three looks in a
 	// row without a failure for a recovery: below 4 seconds they end before Asaas
 	// has given up a receiver that does not answer. Default: 5 seconds.
@@ -90,7 +86,6 @@ type Client struct {
 
 	environment Environment
 	key         func() string // a function, so that nothing that prints a Client prints the key
-	removals    *removals     // shared by copies of the Client
 }
 
 // NewClient returns a Client for the account of an API key, with its settings at
@@ -108,14 +103,12 @@ func NewClient(environment Environment, apiKey string) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		BaseURL:          environment.baseURL(),
-		UserAgent:        defaultUserAgent(),
-		Timeout:          30 * time.Second,
-		MinRemoveBackoff: time.Minute,
-		Poll:             5 * time.Second,
-		environment:      environment,
-		key:              func() string { return apiKey },
-		removals:         &removals{last: make(map[string]time.Time)},
+		BaseURL:     environment.baseURL(),
+		UserAgent:   defaultUserAgent(),
+		Timeout:     30 * time.Second,
+		Poll:        5 * time.Second,
+		environment: environment,
+		key:         func() string { return apiKey },
 	}, nil
 }
 

@@ -32,10 +32,6 @@ const (
 	CallUnknown CallOutcome = "unknown"
 )
 
-// ErrTooSoon is the cause of an [APIError] of RemoveBackoff that was called
-// again within [Client].MinRemoveBackoff. RetryAfter of the APIError is the time to wait.
-var ErrTooSoon = errors.New("asaas: too soon after the last time")
-
 // APIError is the error of a failed call of [Client]. Decide by its Outcome.
 //
 // Its text names the remedy, and has neither the API key nor a webhook's token,

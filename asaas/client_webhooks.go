@@ -7,7 +7,6 @@ import (
 	"iter"
 	"net/http"
 	"reflect"
-	"sync"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/value"
@@ -143,50 +142,12 @@ func isEmpty(u WebhookUpdate) bool { return reflect.ValueOf(u).IsZero() }
 // the next failure leads to a pause again. For a queue that is stopped there is
 // [Client.Resume].
 //
-// Asaas limits it more strictly than other calls, without saying how: it is
-// never repeated, and for the same webhook refused with [ErrTooSoon] within
-// MinRemoveBackoff, unless nothing was sent before.
+// It is never repeated. Asaas limits it more strictly than other calls, without saying how: the
+// status of the error is then 429.
 //
 // See https://docs.asaas.com/reference/remove-webhook-backoff.
 func (c *Client) RemoveBackoff(ctx context.Context, id string) error {
-	remove := operation{name: "RemoveBackoff", method: http.MethodPost, path: "/webhooks/{id}/removeBackoff", id: id, body: struct{}{}}
-	if c.removals == nil { // not made by NewClient, which the call says
-		return c.call(ctx, remove, nil)
-	}
-	if wait := c.removals.begin(id, c.MinRemoveBackoff); wait > 0 {
-		e := c.failed(remove, CallNotDelivered, "nothing was sent: it was done a short while ago, and may be done again in "+wholeSeconds(wait), nil)
-		e.RetryAfter, e.err = wait, ErrTooSoon
-		return e
-	}
-	err := c.call(ctx, remove, nil)
-	if e, ok := errors.AsType[*APIError](err); ok && e.Outcome == CallNotDelivered && e.Status == 0 {
-		c.removals.forget(id)
-	}
-	return err
-}
-
-// removals remember when the penalty of a webhook was last removed.
-type removals struct {
-	mu   sync.Mutex
-	last map[string]time.Time
-}
-
-// begin notes a removal, or returns how long it has to wait.
-func (r *removals) begin(id string, pause time.Duration) (wait time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := time.Now()
-	if at, ok := r.last[id]; ok && now.Sub(at) < pause {
-		return pause - now.Sub(at)
-	}
-	r.last[id] = now
-	return 0
-}
-
-func (r *removals) forget(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.last, id)
+	return c.call(ctx, operation{name: "RemoveBackoff", method: http.MethodPost, path: "/webhooks/{id}/removeBackoff", id: id, body: struct{}{}}, nil)
 }
 
 // Resume starts a queue again that Asaas stopped after 15 failures in a row.

@@ -25,8 +25,7 @@ func (f *Fake) Transport() http.RoundTripper { return f.core.Receiver(f) }
 //
 //	for progress, err := range asaas.Recover(ctx, fake.Client(), webhook, token, nil) { … }
 //
-// The fake's own limit of removeBackoff takes the place of MinRemoveBackoff. It
-// panics for an APIKey that is none.
+// It panics for an APIKey that is none.
 func (f *Fake) Client() *asaas.Client {
 	environment := asaas.Sandbox
 	if isProduction(f.APIKey) {
@@ -37,7 +36,6 @@ func (f *Fake) Client() *asaas.Client {
 		panic("asaastest: " + err.Error())
 	}
 	client.Transport, client.Receiver = f.Transport(), receiverWay{f}
-	client.MinRemoveBackoff = 0
 	client.Wait = f.wait
 	return client
 }
