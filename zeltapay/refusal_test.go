@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,31 @@ func TestTheBodyOfAStrangerIsNotRead(t *testing.T) {
 		if _, err := zeltapay.NewDispatcher(c.secret).Open(r); !errors.As(err, &refusal) {
 			t.Errorf("%s: Open = %v, want a refusal", c.why, err)
 		}
+	}
+}
+
+func TestNothingThatIsPrintedShowsASecret(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cret-of-32-characters-abcdefgh"
+	d := zeltapay.NewDispatcher(secret)
+	var said bytes.Buffer
+	for _, v := range []any{d, &d.Dispatcher, struct{ Held any }{d}, []any{d}, reflect.ValueOf(d).Elem()} { // the last is a copy
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+			fmt.Fprintf(&said, verb+"\n", v)
+		}
+		text, _ := json.Marshal(v) // an error shows nothing, too
+		said.Write(text)
+		for _, handler := range []slog.Handler{slog.NewTextHandler(&said, nil), slog.NewJSONHandler(&said, nil)} {
+			slog.New(handler).Info("x", "v", v)
+		}
+	}
+	for _, form := range []string{secret, fmt.Sprintf("%x", secret), fmt.Sprintf("%X", secret), strings.Trim(fmt.Sprint([]byte(secret)), "[]")} {
+		if strings.Contains(said.String(), form) {
+			t.Errorf("%q is in what is printed:\n%s", form, said.String())
+		}
+	}
+	if !strings.Contains(fmt.Sprint(d), "redacted") {
+		t.Errorf("a dispatcher is printed as %v", d)
 	}
 }
 

@@ -142,7 +142,7 @@ create function book() returns text language plpgsql as $$ begin
 create function book(orders) returns text language sql as $$ select book() $$;
 create function keep_open() returns text language plpgsql as $$ begin
 	execute 'declare left_open cursor with hold for select 1'; return ''; end $$;
-create function keep_locked() returns text language sql as $$ select pg_advisory_lock(1)::text $$;
+create function keep_locked() returns text language sql as $$ select pg_advisory_lock(hashtext(current_schema()))::text $$;
 create procedure booked() language sql as $$ select book() $$`
 	for name, sql := range map[string]string{
 		"rows of a temporary table": `create temp table if not exists staging (event text);
@@ -153,7 +153,7 @@ create procedure booked() language sql as $$ select book() $$`
 		"one as a query":                     `create temp table staging as select 1 as n`,
 		"a cursor":                           `declare left_open cursor with hold for select 1`,
 		"a prepared statement":               `prepare left_prepared as select 1`,
-		"a lock":                             `select 1 / pg_try_advisory_lock(1)::int`,
+		"a lock":                             `select 1 / pg_try_advisory_lock(hashtext(current_schema()))::int`,
 		"a table of a function":              `select book()`,
 		"of a function in a table":           `create table made as select book()`,
 		"of a function in an attribute":      `select o.book from orders o`,
