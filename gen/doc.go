@@ -70,11 +70,9 @@
 // # Keep the spec true
 //
 //	go run github.com/paghooks/paghooks/gen drift -spec spec/asaas.yaml saved/*.json
-//	go run github.com/paghooks/paghooks/gen upstream -spec spec/asaas.yaml document.json .
 //
-// The first prints the parts of saved bodies that the spec does not know. The second writes
-// the spec and the provider's document in one form, for oasdiff to compare, as the workflow
-// upstream.yml does weekly.
+// prints the parts of saved bodies that the spec does not know. The workflow upstream.yml reports weekly what
+// changed in Asaas's own document.
 //
 // # oapi-codegen
 //

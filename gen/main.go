@@ -12,20 +12,16 @@ import (
 
 	"github.com/paghooks/paghooks/gen/drift"
 	"github.com/paghooks/paghooks/gen/spec"
-	"github.com/paghooks/paghooks/gen/upstream"
 )
 
 const usage = `usage: go run github.com/paghooks/paghooks/gen -spec SPEC [-overlay FILE]... -package DIR
        go run github.com/paghooks/paghooks/gen drift -spec SPEC [-overlay FILE]... FILE...
-       go run github.com/paghooks/paghooks/gen upstream -spec SPEC [-overlay FILE]... DOCUMENT DIR
 
-	-spec     makes the package in the directory DIR, and DIR/DIRtest for its
-	          tests, of the OpenAPI document SPEC; OpenAPI overlays change SPEC
-	          before that, in their order
-	drift     prints what is in saved bodies, one in a FILE or one per line,
-	          and is not in SPEC; the exit status is 1 if there is anything
-	upstream  writes SPEC and the provider's own OpenAPI DOCUMENT in one form to
-	          DIR/spec.json and DIR/provider.json, for oasdiff to compare`
+	-spec  makes the package in the directory DIR, and DIR/DIRtest for its
+	       tests, of the OpenAPI document SPEC; OpenAPI overlays change SPEC
+	       before that, in their order
+	drift  prints what is in saved bodies, one in a FILE or one per line,
+	       and is not in SPEC; the exit status is 1 if there is anything`
 
 func main() {
 	if err := run(os.Args[1:], os.Stdout); err != nil {
@@ -56,8 +52,6 @@ func run(args []string, out io.Writer) error {
 		return makePackage(s, *dir)
 	case command == "drift" && n > 0:
 		return findDrift(s, flags.Args(), out)
-	case command == "upstream" && n == 2:
-		return alignUpstream(s, flags.Arg(0), flags.Arg(1))
 	}
 	return errors.New(usage)
 }
@@ -89,18 +83,6 @@ func findDrift(s *spec.Spec, bodies []string, out io.Writer) error {
 		err = fmt.Errorf("gen: %s does not know what is listed: %d differences", s.Name, n)
 	}
 	return err
-}
-
-func alignUpstream(s *spec.Spec, path, dir string) error {
-	document, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("gen: cannot read the provider's document, check its path: %w", err)
-	}
-	ours, theirs, err := upstream.Align(s, document)
-	if err != nil {
-		return err
-	}
-	return writeAll([]file{{filepath.Join(dir, "spec.json"), ours}, {filepath.Join(dir, "provider.json"), theirs}})
 }
 
 // file is a file that a command writes.

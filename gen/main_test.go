@@ -121,12 +121,8 @@ func TestWhatCannotBeComparedSaysWhy(t *testing.T) {
 		{"no YAML", []string{"drift", "-spec", driftSpec, "-overlay", file("a.yaml", "\t"), "x"}, "is not YAML"},
 		{"no overlay", []string{"drift", "-spec", driftSpec, "-overlay", file("b.yaml", "openapi: 3.1.0"), "x"}, "is not an OpenAPI overlay"},
 		{"a target that does not exist", []string{"drift", "-spec", driftSpec, "-overlay", file("c.yaml", head+"- {target: $.nothing, update: {a: b}}"), "x"}, "does not fit the spec"},
+		{"no such spec", []string{"drift", "-spec", "nowhere.yaml", "x"}, "cannot read the spec"},
 		{"what the linter refuses", []string{"drift", "-spec", "spec/testdata/bad/no-post.yaml", "x"}, "correct the spec first"},
-		{"no directory", []string{"upstream", "a.json"}, "usage:"},
-		{"three files", []string{"upstream", "a.json", "b.json", "c.json"}, "usage:"},
-		{"no such spec", []string{"upstream", "-spec", "nowhere.yaml", "a.json", dir}, "cannot read the spec"},
-		{"no such document", []string{"upstream", "-spec", driftSpec, "nowhere.json", dir}, "cannot read the provider's document"},
-		{"no document", []string{"upstream", "-spec", driftSpec, file("d.json", "{}"), dir}, "no OpenAPI 3 document"},
 	} {
 		if err := run(tt.args, io.Discard); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want %q", tt.reason, err, tt.want)
@@ -143,21 +139,5 @@ func TestDriftIsAnError(t *testing.T) {
 	}
 	if err := run([]string{"drift", "-spec", "drift/testdata/spec.yaml", "drift/testdata/known.jsonl"}, io.Discard); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestUpstreamWritesBothFiles(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := run([]string{"upstream", "-spec", "upstream/testdata/spec.yaml", "upstream/testdata/same.json", dir}, io.Discard); err != nil {
-		t.Fatal(err)
-	}
-	ours, err := os.ReadFile(filepath.Join(dir, "spec.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err := os.ReadFile(filepath.Join(dir, "provider.json"))
-	if err != nil || string(ours) != string(theirs) {
-		t.Errorf("%v; the spec has\n%s\nthe provider has\n%s", err, ours, theirs)
 	}
 }

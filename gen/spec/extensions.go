@@ -14,13 +14,6 @@ import (
 //go:embed extensions.json
 var extensionsSchema []byte
 
-// Upstream is the document's x-upstream: the provider's own document.
-type Upstream struct {
-	Document string           `json:"document"`
-	Events   string           `json:"events"`
-	Schemas  map[string]Paths `json:"schemas"`
-}
-
 // Provider is the document's x-provider.
 type Provider struct {
 	Name     string            `json:"name"`
@@ -97,9 +90,8 @@ func (l *linter) readExtensions() error {
 	}
 	own := struct {
 		Provider *Provider                  `json:"x-provider"`
-		Upstream *Upstream                  `json:"x-upstream"`
 		Formats  map[string]json.RawMessage `json:"x-go-formats"`
-	}{Provider: &l.Provider, Upstream: &l.Upstream}
+	}{Provider: &l.Provider}
 	if err := json.Unmarshal(text, &own); err != nil {
 		return fmt.Errorf("gen: the extensions of %s cannot be read, correct them: %w", l.Name, err)
 	}

@@ -28,9 +28,9 @@ func (l *linter) checkSchemas() {
 
 func (l *linter) checkEnum(at *openapi3.Origin, path string, s *openapi3.Schema) {
 	docs, _ := s.Extensions[EnumDocsName].(map[string]any)
-	for _, value := range slices.AppendSeq(StringsOf(s.Extensions[UndocumentedName]), maps.Keys(docs)) {
+	for _, value := range slices.Sorted(maps.Keys(docs)) {
 		if !slices.Contains(s.Enum, any(value)) {
-			l.report(at, path, "%s, of which an extension says more, is not a value of the enum; correct it", value)
+			l.report(at, path, "%s, which "+EnumDocsName+" describes, is not a value of the enum; correct it", value)
 		}
 	}
 }

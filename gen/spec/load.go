@@ -29,7 +29,6 @@ type Spec struct {
 
 	Formats  map[Scalar]Format // the Go types of scalars
 	Provider Provider          // x-provider
-	Upstream Upstream          // x-upstream
 
 	text      *text                         // the document as it was written, as far as it is needed
 	events    map[string][]string           // by the webhook of the document: the types of its events

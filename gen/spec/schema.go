@@ -19,8 +19,6 @@ const (
 	EntityKeyName = "x-entity-key"        // path, or paths, to the id of an event's entity
 	LayoutName    = "x-layout"            // the one layout of a body that has a property
 
-	UndocumentedName = "x-undocumented" // true, or the values of an enum that are delivered, though the provider's document lacks them
-
 	goTypeName  = "x-go-type" // a schema with a Go type that is written by hand
 	aliasesName = "x-aliases" // list of other names that an event type comes by
 	exampleName = "x-example" // path: a value that an event of this type has, and others of its family have not
