@@ -72,9 +72,6 @@ type Canary struct {
 	// and when it has recovered; nil logs nothing. Default: slog.Default().
 	Logger *slog.Logger
 
-	// Observe, when set, gets the result of each delivery, for metrics. Default: nil.
-	Observe func(context.Context, Result)
-
 	address func() string // a function, so that printing shows no secret in it
 	body    []byte
 	sign    func(h http.Header, body []byte)
@@ -88,9 +85,8 @@ type Canary struct {
 // Result is the result of a delivery of a [Canary].
 type Result struct {
 	At       time.Time // when it ended; zero before the first
-	Duration time.Duration
-	Err      error // the fault, and the remedy; nil if all is well
-	Failures int   // deliveries that have failed in a row, this one included
+	Err      error     // the fault, and the remedy; nil if all is well
+	Failures int       // deliveries that have failed in a row, this one included
 }
 
 // Failing reports whether the canary has failed at least twice in a row. A single
@@ -141,7 +137,6 @@ func (c *Canary) StopsFirst() bool { return true }
 // Send makes one delivery. The error names the fault and the remedy. If ctx ends
 // first, the delivery does not count as a result.
 func (c *Canary) Send(ctx context.Context) error {
-	start := time.Now()
 	err := c.check()
 	if err == nil {
 		err = c.deliverProtected(ctx)
@@ -152,7 +147,7 @@ func (c *Canary) Send(ctx context.Context) error {
 	if err != nil {
 		err = fmt.Errorf("canary: %s: %w", c.Name, err)
 	}
-	now, before := c.note(Result{At: time.Now(), Duration: time.Since(start), Err: err})
+	now, before := c.note(Result{At: time.Now(), Err: err})
 	c.report(ctx, now, before)
 	return err
 }
@@ -176,11 +171,8 @@ func (c *Canary) note(r Result) (now, before Result) {
 	return r, before
 }
 
-// report tells the application of a result. A panic of its code has no effect.
+// report logs a result. A panic of the application's Logger has no effect.
 func (c *Canary) report(ctx context.Context, now, before Result) {
-	if c.Observe != nil {
-		_ = pgtx.Protect(func() error { c.Observe(ctx, now); return nil })
-	}
 	if c.Logger == nil {
 		return
 	}
