@@ -41,26 +41,16 @@ type Cents int64
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (c *Cents) UnmarshalJSON(data []byte) error {
-	s := string(data)
-	if s == "null" {
+	if string(data) == "null" {
 		return nil // as encoding/json does for numbers
 	}
-	if len(s) > 1 && s[0] == '"' {
-		s = s[1 : len(s)-1]
-	}
-	whole, fraction, _ := strings.Cut(s, ".")
+	whole, fraction, _ := strings.Cut(string(unquoted(data)), ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil || strings.Trim(fraction, "0") != "" {
-		return notCents()
+		return &json.UnmarshalTypeError{Value: "what is no whole number of cents", Type: reflect.TypeFor[Cents]()}
 	}
 	*c = Cents(n)
 	return nil
-}
-
-// notCents returns encoding/json's own type of error, to which encoding/json adds the path of the
-// field.
-func notCents() error {
-	return &json.UnmarshalTypeError{Value: "what is no whole number of cents", Type: reflect.TypeFor[Cents]()}
 }
 
 // Percent is a percentage: 2.5 is 2.5 %. It is no amount, and cannot be added to

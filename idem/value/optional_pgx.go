@@ -86,8 +86,7 @@ func (v Optional[T]) clock() (pgtype.Timestamp, error) {
 	if !ok {
 		return pgtype.Timestamp{}, fmt.Errorf("value: %T is not a time: parse it before it is stored as one", v.v)
 	}
-	_, offset := at.Zone()
-	return pgtype.Timestamp{Time: at.UTC().Add(time.Duration(offset) * time.Second), Valid: true}, nil
+	return pgtype.Timestamp{Time: clockOf(at), Valid: true}, nil
 }
 
 // Int64Value implements [pgtype.Int64Valuer].

@@ -149,14 +149,11 @@ var errInfinity = errors.New("value: infinity is no date of an event: select ano
 
 // Value implements [driver.Valuer]: the day as 2026-08-08, or NULL.
 func (d DateIn[Z]) Value() (driver.Value, error) {
-	if d == "" {
-		return nil, nil
-	}
-	t, err := d.Time()
-	if err != nil {
+	at, err := d.TimestamptzValue()
+	if !at.Valid {
 		return nil, err
 	}
-	return t.Format(time.DateOnly), nil
+	return at.Time.Format(time.DateOnly), nil
 }
 
 // TextValue implements [pgtype.TextValuer], without which pgx would send a text
@@ -165,11 +162,8 @@ func (d DateIn[Z]) TextValue() (pgtype.Text, error) { return textOf(d.Value()) }
 
 // DateValue implements [pgtype.DateValuer].
 func (d DateIn[Z]) DateValue() (pgtype.Date, error) {
-	if d == "" {
-		return pgtype.Date{}, nil
-	}
-	t, err := d.Time()
-	return pgtype.Date{Time: dayOf(t), Valid: err == nil}, err
+	at, err := d.TimestamptzValue()
+	return pgtype.Date{Time: dayOf(at.Time), Valid: at.Valid}, err
 }
 
 // dayOf returns midnight, in UTC, of the day that t shows.
@@ -227,14 +221,11 @@ func (d *DateIn[Z]) ScanTimestamptz(v pgtype.Timestamptz) error {
 
 // Value implements [driver.Valuer]: the instant as RFC 3339, or NULL.
 func (d TimeIn[Z]) Value() (driver.Value, error) {
-	if d == "" {
-		return nil, nil
-	}
-	t, err := d.Time()
-	if err != nil {
+	at, err := d.TimestamptzValue()
+	if !at.Valid {
 		return nil, err
 	}
-	return t.Format(time.RFC3339Nano), nil
+	return at.Time.Format(time.RFC3339Nano), nil
 }
 
 // TextValue implements [pgtype.TextValuer].
@@ -247,11 +238,8 @@ func textOf(v driver.Value, err error) (pgtype.Text, error) {
 
 // DateValue implements [pgtype.DateValuer]: the day in the zone.
 func (d TimeIn[Z]) DateValue() (pgtype.Date, error) {
-	if d == "" {
-		return pgtype.Date{}, nil
-	}
-	t, err := d.Time()
-	return pgtype.Date{Time: dayOf(t), Valid: err == nil}, err
+	at, err := d.TimestamptzValue()
+	return pgtype.Date{Time: dayOf(at.Time), Valid: at.Valid}, err
 }
 
 // TimestamptzValue implements [pgtype.TimestamptzValuer].
@@ -266,12 +254,14 @@ func (d TimeIn[Z]) TimestamptzValue() (pgtype.Timestamptz, error) {
 // TimestampValue implements [pgtype.TimestampValuer]: the time that a clock in the zone
 // showed.
 func (d TimeIn[Z]) TimestampValue() (pgtype.Timestamp, error) {
-	if d == "" {
-		return pgtype.Timestamp{}, nil
-	}
-	t, err := d.Time()
+	at, err := d.TimestamptzValue()
+	return pgtype.Timestamp{Time: clockOf(at.Time), Valid: at.Valid}, err
+}
+
+// clockOf returns, in UTC, the time that t shows in its own zone.
+func clockOf(t time.Time) time.Time {
 	_, offset := t.Zone()
-	return pgtype.Timestamp{Time: t.UTC().Add(time.Duration(offset) * time.Second), Valid: err == nil}, err
+	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
 // Scan implements [database/sql.Scanner]. NULL is an empty DateTime.
