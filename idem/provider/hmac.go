@@ -113,20 +113,6 @@ func (s HMAC) signed(h http.Header, name string) string {
 	return sent(h, name)
 }
 
-// time returns the text of the time that was signed.
-func (s HMAC) time(h http.Header) string {
-	if s.TimeHeader != "" {
-		return sent(h, s.TimeHeader)
-	}
-	timeAt, _ := prefixes(s.value(), ",")
-	for part := range strings.SplitSeq(sent(h, s.Header), ",") {
-		if at, ok := strings.CutPrefix(strings.Trim(part, " \t"), timeAt); ok && timeAt != "" {
-			return at
-		}
-	}
-	return ""
-}
-
 // Verifies implements [Scheme].
 func (s HMAC) Verifies(h http.Header, body []byte, secret string) bool {
 	at, macs, wrong := s.read(h)

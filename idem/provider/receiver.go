@@ -374,7 +374,7 @@ var mismatches = map[string]idem.Reason{
 func (p *Definition) contradictions(h http.Header, scheme Scheme, said words) (out []contradiction) {
 	at := ""
 	if timed, ok := scheme.(HMAC); ok && len(p.Headers) > 0 {
-		at = timed.time(h)
+		at, _, _ = timed.read(h)
 	}
 	for _, unsigned := range p.Headers {
 		signed := unsigned.signed(said, at)

@@ -128,9 +128,8 @@ func (s RSA) Verifies(h http.Header, body []byte, secret string) bool {
 
 // Sign implements [Scheme].
 func (s RSA) Sign(h http.Header, body []byte, secret string, _ time.Time) error {
-	key, err := x509.ParsePKCS8PrivateKey(keyBytes(secret))
-	private, ok := key.(*rsa.PrivateKey)
-	if err != nil || !ok {
+	private, ok := privateKey(keyBytes(secret))
+	if !ok {
 		return errors.New("provider: a delivery is signed with a private RSA key as PEM, in PKCS #8: give one")
 	}
 	signature, err := rsa.SignPKCS1v15(rand.Reader, private, s.Hash, digest(s.Hash, body))
@@ -150,12 +149,17 @@ func publicKey(secret string) (*rsa.PublicKey, bool) {
 		public, ok := key.(*rsa.PublicKey)
 		return public, ok
 	}
-	key, err := x509.ParsePKCS8PrivateKey(der)
-	private, ok := key.(*rsa.PrivateKey)
-	if err != nil || !ok {
+	private, ok := privateKey(der)
+	if !ok {
 		return nil, false
 	}
 	return &private.PublicKey, true
+}
+
+func privateKey(der []byte) (private *rsa.PrivateKey, ok bool) {
+	key, _ := x509.ParsePKCS8PrivateKey(der) // nil is no key either
+	private, ok = key.(*rsa.PrivateKey)
+	return private, ok
 }
 
 // keyBytes returns the text between the first and the last line of a PEM; nil if it is
