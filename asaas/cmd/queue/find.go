@@ -31,11 +31,12 @@ func (p *program) find(ctx context.Context) error {
 	if p.json {
 		return nil
 	}
-	next := "\nthe events of these:\n  idem show"
+	var next strings.Builder
+	next.WriteString("\nthe events of these:\n  idem show")
 	for _, c := range found[:min(len(found), 5)] {
-		next += " -entity " + terminal.Clean(c.ID)
+		next.WriteString(" -entity " + terminal.Clean(c.ID))
 	}
-	p.print(next)
+	p.print(next.String())
 	return nil
 }
 
