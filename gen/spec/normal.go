@@ -1,8 +1,10 @@
 package spec
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
@@ -24,7 +26,7 @@ func (s *Spec) normalize() {
 	}
 	n := &normal{
 		Spec: s, from: s.Doc.Components.Schemas, names: make(map[string]string),
-		done: make(map[string]*openapi3.SchemaRef), named: make(map[*openapi3.SchemaRef]bool),
+		done: make(map[string]*openapi3.SchemaRef), named: make(map[*openapi3.SchemaRef]bool), making: make(map[string]string),
 	}
 	s.Doc.Components.Schemas = make(openapi3.Schemas)
 	n.nameComponents()
@@ -53,6 +55,8 @@ type normal struct {
 	names map[string]string              // of the components, in Go
 	done  map[string]*openapi3.SchemaRef // what stands for a component where it is used
 	named map[*openapi3.SchemaRef]bool   // references to bodies that were made here
+
+	making map[string]string // the types without a name that are being made, by their parts
 }
 
 // ownEnvelope reports whether the document has a schema Envelope that says which property names the
@@ -130,14 +134,34 @@ func (n *normal) use(name string, ref *openapi3.SchemaRef) *openapi3.SchemaRef {
 	switch {
 	case s.ref != "":
 		out = *orNull(n.component(s.ref), s)
+	case s.isName() && n.making[parts(ref)] != "": // its parts contain themselves, and so does it
+		out = *n.done["#"+n.making[parts(ref)]]
 	case s.isName():
 		name = n.free(name, s.of.Extensions)
+		n.making[parts(ref)] = name
 		out = *n.addType("#"+name, name, ref, s)
+		delete(n.making, parts(ref))
 	default:
 		out = *n.value(name, s)
 	}
 	out.Origin = SchemaOrigin(ref)
 	return &out
+}
+
+// parts names a schema by the schemas that it has all of, or one of.
+func parts(ref *openapi3.SchemaRef) string {
+	var names []string
+	v := ref.Value
+	for _, part := range slices.Concat(v.AllOf, v.OneOf, v.AnyOf) {
+		names = append(names, parts(part))
+	}
+	switch {
+	case ref.Ref != "":
+		return ref.Ref
+	case len(names) == 0 || len(v.Properties) > 0:
+		return fmt.Sprintf("%p", v)
+	}
+	return fmt.Sprintf("%d(%s)", len(v.AllOf), strings.Join(names, " "))
 }
 
 // value returns a schema that has no name in Go.
