@@ -307,6 +307,7 @@ func TestClockThatWasPutBackMakesHealthRed(t *testing.T) {
 func TestSerializationFailuresAreNoFailuresOfTheEvent(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
+	m.inbox.Workers = 1 // two could tell of its attempts in another order
 	m.inbox.Backoff = func(int) time.Duration { return time.Hour }
 	runs := 0
 	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
