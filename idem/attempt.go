@@ -41,8 +41,8 @@ func (a attempt) mark(b *pgx.Batch, s *pgtx.Session, archive bool) {
 // promote makes the next event in a stored event's lane due.
 func (a attempt) promote(b *pgx.Batch) { store.Promote(b, a.row.Lane(), a.promoted) }
 
-// notMarked is the outcome of an attempt that did not mark its event: no handler ran. It leaves no delivery and
-// no worker: each caller of execute says what it means.
+// notMarked is the outcome of an attempt that did not mark its event: no handler ran. Nobody is told of it: each
+// caller of execute makes another outcome of it.
 const notMarked Outcome = "not marked"
 
 // execute makes an attempt.

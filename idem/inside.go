@@ -112,7 +112,7 @@ func (in insideCommon) DryPrune(ctx context.Context) (int64, error) {
 	return p.Events, nil
 }
 
-// WarnOfScopes is what Serve calls at the start.
+// WarnOfScopes does as Serve does at the start.
 func (in insideCommon) WarnOfScopes(ctx context.Context) { in.c.warnOfScopes(ctx) }
 
 // maxSetAside is the number of bodies that may be set aside at a time.

@@ -139,7 +139,7 @@ func (f *Fake) enqueue(e idem.Event) {
 // retention is the time that an event stays in a queue.
 const retention = 14 * 24 * time.Hour
 
-// next is what the first queue does that does something.
+// next returns the next step of all queues, and its time.
 func (f *Fake) next() (at time.Time, what func() (deliver func())) {
 	var first *webhook
 	for _, w := range f.webhooks {

@@ -61,5 +61,5 @@ func Place(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// NothingOwed is what is known where nothing that was delivered is left to do.
+// NothingOwed is said where nothing that was delivered is left to do.
 const NothingOwed = "nothing is owed of what was delivered: no event is parked, fails, or waits for another one or another delivery"

@@ -108,7 +108,7 @@ type examine struct {
 	run   func(*examination, context.Context) ([]Finding, error)
 }
 
-// need is what a check needs.
+// need says what must be there for a check to run.
 type need int
 
 const (

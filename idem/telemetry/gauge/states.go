@@ -24,7 +24,7 @@ type States struct {
 	all []*state
 }
 
-// state is what is read of a source for some of the gauges.
+// state is a reading of a source, for some of the gauges.
 type state struct {
 	what, source string
 	up           *Metric // whether it could be read; nil for none
