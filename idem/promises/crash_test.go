@@ -179,6 +179,7 @@ func TestOrderOfAnEntityOutlivesThePromotionOfAReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeAtEnd(t, replica)
+	s.pool.Reset() // the replica's start has ended its connections
 	stop := s.start(s.inbox)
 	s.storeInOrder(events, keys).Wait()
 	s.untilDone(events / 4)

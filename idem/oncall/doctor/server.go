@@ -83,14 +83,14 @@ union all
 select 'error', 'commits wait for a replica, and none is connected that counts: nothing is stored', 'synchronous_standby_names is ' || names,
 	'start the replica, or accept that a failover may lose the last moment', $$alter system set synchronous_standby_names = ''; select pg_reload_conf()$$
 from current_setting('synchronous_standby_names') names
-where names <> '' and pg_has_role('pg_read_all_stats', 'usage') and not exists (select from pg_stat_replication where sync_state in ('sync', 'quorum'))
+where names <> '' and not pg_is_in_recovery() and pg_has_role('pg_read_all_stats', 'usage') and not exists (select from pg_stat_replication where sync_state in ('sync', 'quorum'))
 union all
 select 'info', 'this role may not see the lag of replicas', 'it is no member of pg_read_all_stats', 'grant pg_monitor to it, or ask with another role', ''
-where not pg_has_role('pg_read_all_stats', 'usage')`
+where not pg_is_in_recovery() and not pg_has_role('pg_read_all_stats', 'usage')`
 
 // watched finds a pool that does not notice a canceled wait for a synchronous replica.
 func (e *examination) watched(ctx context.Context) ([]Finding, error) {
-	waits, err := one[bool](ctx, e, `select current_setting('synchronous_standby_names') <> ''`)
+	waits, err := one[bool](ctx, e, `select current_setting('synchronous_standby_names') <> '' and not pg_is_in_recovery()`)
 	if err != nil || !waits || pgtx.Watched(e.db.Conn()) {
 		return nil, err
 	}

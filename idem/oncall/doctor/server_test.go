@@ -124,6 +124,7 @@ func TestEachCheckFindsWhatIsWrongWithReplicas(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	p.pool.Reset() // the replica's start has ended its connections
 	config, err := pgxpool.ParseConfig(replica.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +150,13 @@ func TestEachCheckFindsWhatIsWrongWithReplicas(t *testing.T) {
 	p.want("replication", Warning, unwatched, "synchronous_standby_names is set")
 	idem.WatchCommits(p.config)
 	p.wantNo("replication", Warning, unwatched)
+
+	// No commit waits on a replica, whatever it has been given for the day of its promotion.
+	r.exec(`alter system set synchronous_standby_names = 'nobody'`)
+	r.exec(`select pg_reload_conf()`)
+	r.until(`select current_setting('synchronous_standby_names') = 'nobody'`)
+	r.wantNo("replication", Error, "commits wait for a replica")
+	r.wantNo("replication", Warning, unwatched)
 }
 
 // A server of its own: these settings are everybody's.
