@@ -91,7 +91,7 @@ func TestServeEndsWithWhatIsWrong(t *testing.T) {
 
 func TestServeStopsWhatSendsThenTheServerThenTheOthers(t *testing.T) {
 	t.Parallel()
-	address, entered, release := make(chan string, 1), make(chan struct{}), make(chan struct{})
+	address, early, entered, release := make(chan string, 1), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	server := &http.Server{
 		Addr:        "127.0.0.1:0",
 		BaseContext: func(l net.Listener) context.Context { address <- l.Addr().String(); return context.Background() },
@@ -102,7 +102,7 @@ func TestServeStopsWhatSendsThenTheServerThenTheOthers(t *testing.T) {
 	note := func(s string) { mu.Lock(); defer mu.Unlock(); order = append(order, s) }
 	worked := worker(func(ctx context.Context) error { <-ctx.Done(); note("worker"); return context.Cause(ctx) })
 	sends := clientWorker{func(ctx context.Context) error { <-ctx.Done(); note("sender"); close(release); return nil }}
-	once := worker(func(context.Context) error { note("done early"); return nil })
+	once := worker(func(context.Context) error { note("done early"); close(early); return nil })
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
@@ -119,6 +119,7 @@ func TestServeStopsWhatSendsThenTheServerThenTheOthers(t *testing.T) {
 		note("answered")
 	}()
 	<-entered
+	<-early
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
