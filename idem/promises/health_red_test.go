@@ -43,8 +43,8 @@ func TestAnInboxWhoseHandlersAllFailMakesHealthRed(t *testing.T) {
 	other := s.newInbox(s.pool)
 	s.wantHealth("another process has not tried any", s.newHealth(other), "", "")
 	s.exec(`update idem_payloads set received_at = now() - interval '11 minutes'`)
-	s.wantHealth("it reads of them", s.newHealth(other), "retrying", "an event has failed for 11m0s")
-	s.wantHealth("so does this one", s.newHealth(s.inbox), "handlers and retrying", "an event has failed for 11m0s")
+	s.wantHealth("it reads of them", s.newHealth(other), "retrying", "an event has failed for 11m")
+	s.wantHealth("so does this one", s.newHealth(s.inbox), "handlers and retrying", "an event has failed for 11m")
 	off := s.newHealth(s.inbox)
 	off.MaxFailures, off.MaxRetrying = 0, 0
 	s.wantHealth("it does not look", off, "", "")
@@ -163,7 +163,7 @@ func TestFailingEventIsRedUntilItIsAcknowledgedAndAgainOnceItIsParked(t *testing
 	}
 	s.store(letter("e1", "o1", 0))
 	does("Acknowledge of what was never tried", ana.Acknowledge, e1, 0)
-	again("it fails", "retrying", "an event has failed for 11m0s")
+	again("it fails", "retrying", "an event has failed for 11m")
 	does("Acknowledge", ana.Acknowledge, idem.Filter{}, 1)
 	s.wantHealth("acknowledged", s.newHealth(s.inbox), "", "")
 	if l, ok, err := ana.Lookup(t.Context(), "", "e1"); !ok || err != nil || l.AcknowledgedAt.IsZero() || l.Acknowledged.Actor != "ana@shop" || l.Acknowledged.Reason != "the bank is away" {
@@ -175,7 +175,7 @@ func TestFailingEventIsRedUntilItIsAcknowledgedAndAgainOnceItIsParked(t *testing
 	}
 	does("Unacknowledge", ana.Unacknowledge, e1, 1)
 	does("Unacknowledge of what is not acknowledged", ana.Unacknowledge, e1, 0)
-	s.wantHealth("taken back", s.newHealth(s.inbox), "retrying", "an event has failed for 11m0s")
+	s.wantHealth("taken back", s.newHealth(s.inbox), "retrying", "an event has failed for 11m")
 	does("Acknowledge once more", ana.Acknowledge, e1, 1)
 	again("nobody tries it any more", "parked", "1 events are parked, and nobody has acknowledged them since they failed: first e1, paid")
 
@@ -191,7 +191,7 @@ func TestFailingEventIsRedUntilItIsAcknowledgedAndAgainOnceItIsParked(t *testing
 	if n, err := s.inbox.Requeue(t.Context(), e1); n != 1 || err != nil {
 		t.Errorf("Requeue = %d, %v", n, err)
 	}
-	again("somebody had it tried again, and it fails", "retrying", "an event has failed for 11m0s")
+	again("somebody had it tried again, and it fails", "retrying", "an event has failed for 11m")
 }
 
 func TestWrongTokenMakesHealthRedUnlessItMayBeAStrangers(t *testing.T) {

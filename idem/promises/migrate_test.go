@@ -280,7 +280,7 @@ func TestMigrationTakesNoRequeuedEventForAcknowledged(t *testing.T) {
 	if err := idem.Migrate(t.Context(), s.pool); err != nil {
 		t.Fatal(err)
 	}
-	s.wantHealth("after the migration", s.newHealth(s.inbox), "retrying", "an event has failed for 11m0s")
+	s.wantHealth("after the migration", s.newHealth(s.inbox), "retrying", "an event has failed for 11m")
 }
 
 // Postgres refuses to delete from a published table whose rows have no identity.
