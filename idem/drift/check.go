@@ -25,7 +25,7 @@ type Incomplete struct {
 	said string
 }
 
-// Error implements [error].
+// Error implements error: it names the field, and the remedy.
 func (i *Incomplete) Error() string {
 	return "drift: " + i.said + ", and the event is nothing without it: look for a newer version of this module"
 }

@@ -67,6 +67,33 @@ func TestEveryTestThatADocumentNamesExists(t *testing.T) {
 	}
 }
 
+func TestTheWaysOfAnEventNameFunctionsThatExist(t *testing.T) {
+	t.Parallel()
+	declared := make(map[string]bool)
+	function := regexp.MustCompile(`(?m)^func (?:\(.*?\) )?(\w+)`)
+	err := fs.WalkDir(os.DirFS(root), "idem", func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			for _, found := range function.FindAllStringSubmatch(read(t, path), -1) {
+				declared[found[1]] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ways, _, _ := strings.Cut(find(t, "CONTRIBUTING.md", "")[0].text, "\nrunOnce")
+	names := regexp.MustCompile(`→ (?:\w+\.)?(\w+)`).FindAllStringSubmatch(ways, -1)
+	for _, name := range names {
+		if !declared[name[1]] {
+			t.Errorf("CONTRIBUTING.md draws an arrow to %s: there is no such function in idem", name[1])
+		}
+	}
+	if len(names) < 40 {
+		t.Errorf("CONTRIBUTING.md draws %d arrows", len(names))
+	}
+}
+
 func testsOf(t *testing.T) map[string]bool {
 	t.Helper()
 	tests := make(map[string]bool)
