@@ -18,7 +18,7 @@ import (
 var qualified = regexp.MustCompile(`\b([a-z]+)\.([A-Z]\w*)(?:\.([A-Z]\w*))?`)
 
 // former is the part of a document, to its end, with names that are gone.
-var former = regexp.MustCompile(`(?ms)^#+ (Renamed and removed|Promises that change)$.*`)
+var former = regexp.MustCompile(`(?ms)^#+ Renamed and removed$.*`)
 
 func TestEveryNameThatADocumentGivesIsExported(t *testing.T) {
 	t.Parallel()
