@@ -32,7 +32,7 @@ type Charge struct {
 	BillingType          asaas.BillingType
 	Customer             string // cus_…; "" once it is erased
 
-	// Each is absent if Asaas sends null or "". An absent one is NULL in a query, and equals nothing there.
+	// Each is absent until Asaas sends one that is not "". An absent one is NULL in a query, and equals nothing there.
 	ExternalReference, Installment, Subscription, CheckoutSession, PaymentLink, PixQrCodeID value.Optional[string]
 	InstallmentNumber                                                                       int // from 1; 0 for none
 
@@ -73,6 +73,9 @@ func (c Change) BecamePaid() bool { return c.Before.Paid.Sign() <= 0 && c.After.
 // into its row, and calls apply with the difference, in the same transaction. apply is not called for
 // an event that is older than the row. An error of apply fails the event, and its copy is rolled back.
 //
+// If a paid charge gets another reference, or without one its first Checkout, link or other name, apply is called twice: what
+// is paid is taken back by the old names, and comes by the new ones.
+//
 // Events are parked, with [idem.NoRetry], if they cannot be copied without guessing about money: see
 // [Copy]. With a nil apply, the handler only copies, and does so for every charge: register it beside the
 // handlers that have booked so far, until the table is filled. See the package comment.
@@ -82,8 +85,40 @@ func Handler(apply func(ctx context.Context, tx pgx.Tx, c Change) error) idem.Ha
 		if err != nil || c.Late || apply == nil {
 			return err
 		}
-		return apply(ctx, tx, c)
+		return c.tell(ctx, tx, apply)
 	}
+}
+
+// tell calls apply with the change, in two parts if the money has to move: what the old names got is taken back, and the
+// new ones get it.
+func (c Change) tell(ctx context.Context, tx pgx.Tx, apply func(context.Context, pgx.Tx, Change) error) error {
+	if c.moves() {
+		unpaid := c.Before
+		unpaid.Paid, unpaid.Received = asaas.Money{}, asaas.Money{}
+		if err := apply(ctx, tx, Change{Before: c.Before, After: unpaid}); err != nil {
+			return err
+		}
+		c.Before = unpaid
+	}
+	return apply(ctx, tx, c)
+}
+
+// moves reports whether money was booked by other names than the charge has now. A charge is found by its reference, and
+// by the others if it has none.
+func (c Change) moves() bool {
+	if c.Before.Paid.IsZero() && c.Before.Received.IsZero() {
+		return false
+	}
+	if reference := c.After.ExternalReference; !reference.IsZero() {
+		return reference != c.Before.ExternalReference
+	}
+	was := c.Before.names()
+	for n, name := range c.After.names() {
+		if *name != *was[n] {
+			return true
+		}
+	}
+	return false
 }
 
 // Copy copies the charge of an event into its row, and returns the difference. ctx is that of the
@@ -92,7 +127,8 @@ func Handler(apply func(ctx context.Context, tx pgx.Tx, c Change) error) idem.Ha
 //
 // An event counts as newer than the row by its time, then by the number behind the & of its id,
 // then by its id, and never by its arrival. The row stays locked until the transaction ends, so that the
-// events of a charge are booked one after the other.
+// events of a charge are booked one after the other. A name of the charge that an event leaves out, or has as null or "", stays as
+// it was: Asaas sends a Checkout's session in some bodies only.
 //
 // The error is an [idem.NoRetry] for an event without a time, for a status that is newer than this
 // module, for a refund that is done and has no amount, and for the first event of a charge that was made before
@@ -167,7 +203,9 @@ var (
 			where s.scope = c.scope or s.scope is null order by s.scope is null limit 1)
 		from asaas_charges c where scope = $1 and id = $2 for update`
 
-	update = `update asaas_charges set customer = case when erased then '' else $3 end, (` + columns + `) = row (` + parameters(4, 28) + `)
+	update = `update asaas_charges set customer = case when erased then '' else $3 end, (` + columns + `) = row (` + parameters(4, 18) + `,
+			coalesce($19, external_reference), coalesce($20, installment), coalesce($21, subscription), coalesce($22, checkout_session),
+			coalesce($23, payment_link), coalesce($24, pix_qr_code_id), ` + parameters(25, 28) + `)
 		where scope = $1 and id = $2 and (at, number, event) < ($26, $27, $28)`
 )
 
@@ -214,14 +252,25 @@ func (c *Charge) copy(ctx context.Context, tx pgx.Tx, filling bool) (Change, err
 	if after.erased = before.erased; after.erased {
 		after.Customer = ""
 	}
+	was := before.names()
+	for n, name := range after.names() {
+		if name.IsZero() {
+			*name = *was[n]
+		}
+	}
 	return Change{Before: before, After: after}, nil
+}
+
+// names are those by which an application may know what the charge is for.
+func (c *Charge) names() []*value.Optional[string] {
+	return []*value.Optional[string]{
+		&c.ExternalReference, &c.Installment, &c.Subscription, &c.CheckoutSession, &c.PaymentLink, &c.PixQrCodeID,
+	}
 }
 
 // scan reads a row of lock.
 func (c *Charge) scan(row pgx.Row, since **time.Time) error {
-	names := []*value.Optional[string]{
-		&c.ExternalReference, &c.Installment, &c.Subscription, &c.CheckoutSession, &c.PaymentLink, &c.PixQrCodeID,
-	}
+	names := c.names()
 	err := row.Scan(&c.Scope, &c.ID, &c.Customer, &c.erased,
 		&c.Status, &c.Value, &c.OriginalValue, &c.NetValue, &c.Refunded, &c.Refunding, &c.Paid, &c.Received, &c.Deleted, &c.Anticipated, &c.BillingType,
 		&c.Created, &c.Due, &c.Credited, &c.ReceivedOn, names[0], names[1], names[2], names[3], names[4], names[5],

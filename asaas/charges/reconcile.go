@@ -316,7 +316,7 @@ func (r *run) apply(ctx context.Context, tx pgx.Tx, c Change) (err error) {
 	if r.Apply == nil {
 		return nil
 	}
-	return r.Apply(ctx, tx, c)
+	return c.tell(ctx, tx, r.Apply)
 }
 
 // differs reports whether a copy changed more than the time of the row.
