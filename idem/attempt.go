@@ -70,13 +70,13 @@ func (c *Common) execute(ctx context.Context, a attempt) (Outcome, error) {
 func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 	t, err := pgtx.Begin(ctx, c.pool, func(b *pgx.Batch, s *pgtx.Session) { a.mark(b, s, c.KeepPayloads) })
 	if err != nil {
-		return Retrying, explain(err)
+		return Retrying, store.Explain(err)
 	}
 	defer t.Close(ctx)
 	if !t.Marked() && !a.dry {
 		if a.found != nil {
 			if err := t.Rollback(ctx, func(b *pgx.Batch) { store.Look(b, a.row, a.found) }); err != nil {
-				return Retrying, fmt.Errorf("looking at the stored event: %w", explain(err))
+				return Retrying, fmt.Errorf("looking at the stored event: %w", store.Explain(err))
 			}
 		}
 		return notMarked, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -29,7 +28,7 @@ type recorder = func(ctx context.Context, tx pgx.Tx, events []string) error
 
 func (c *Common) discard(ctx context.Context, f Filter, reason string, record recorder) (int64, error) {
 	if f.IsZero() {
-		return 0, errDiscardAll
+		return 0, errors.New("idem: discarding events: the filter names none: set its IDs, Types, Keys, Scopes, Events, States or times")
 	}
 	var discarded, lanes []string
 	keys, err := c.find(ctx, f)
@@ -46,7 +45,7 @@ func (c *Common) discard(ctx context.Context, f Filter, reason string, record re
 		})
 	}
 	if err != nil {
-		return 0, fmt.Errorf("idem: discarding events: %w", explain(err))
+		return 0, fmt.Errorf("idem: discarding events: %w", store.Explain(err))
 	}
 	// Again, for events that were held back during a long transaction: the commit of an earlier event may
 	// have chosen a row to promote that is gone now. If this fails, the workers find the events within a
@@ -56,9 +55,6 @@ func (c *Common) discard(ctx context.Context, f Filter, reason string, record re
 }
 
 func unrecorded(context.Context, pgx.Tx, []string) error { return nil }
-
-// errDiscardAll is the error of [Common.Discard] for the zero Filter.
-var errDiscardAll = errors.New("idem: discarding events: the filter names none: set its IDs, Types, Keys, Scopes, Events, States or times")
 
 // Requeue makes the events that f chooses pending, as if they had just arrived, each at its place in the
 // order of its entity: workers process them. Events that are being processed are left. Requeue returns the
@@ -81,7 +77,7 @@ func (i *Inbox) requeue(ctx context.Context, f Filter, record recorder) (int64, 
 		})
 	}
 	if err != nil {
-		return 0, fmt.Errorf("idem: requeueing events: %w", explain(err))
+		return 0, fmt.Errorf("idem: requeueing events: %w", store.Explain(err))
 	}
 	i.wakeAll()
 	return int64(len(requeued)), nil
@@ -109,30 +105,10 @@ func (c *Common) Prune(ctx context.Context) (deleted int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	deleted, err = p.Run(ctx)
-	if err == nil {
-		err = c.endIgnored(ctx)
-	}
-	if err != nil {
-		return deleted, fmt.Errorf("idem: pruning events: %w", explain(err))
+	if deleted, err = p.Run(ctx, func(eventType string) bool { return c.ignores(Event{Type: eventType}) }); err != nil {
+		return deleted, fmt.Errorf("idem: pruning events: %w", store.Explain(err))
 	}
 	return deleted, nil
-}
-
-// endIgnored makes retrying events unhandled if their type is ignored by now: deliveries of an ignored type
-// are not looked up.
-func (c *Common) endIgnored(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTime)
-	defer cancel()
-	types, err := store.RetryingTypes(ctx, c.pool, c.source.Name())
-	if err != nil {
-		return err
-	}
-	types = slices.DeleteFunc(types, func(t string) bool { return !c.ignores(Event{Type: t}) })
-	if len(types) == 0 {
-		return nil
-	}
-	return store.EndRetrying(ctx, c.pool, c.source.Name(), types)
 }
 
 // planPrune counts the events, and finds the ones to forget.
@@ -143,7 +119,7 @@ func (c *Common) planPrune(ctx context.Context) (*prune.Plan, error) {
 	ages := prune.Ages{Events: c.Retention.Events, Parked: c.Retention.Parked, Archived: c.Retention.Payloads, Actions: c.Retention.Audit}
 	p, err := prune.NewPlan(ctx, c.pool, c.source.Name(), ages)
 	if err != nil {
-		return nil, fmt.Errorf("idem: pruning events: %w", explain(err))
+		return nil, fmt.Errorf("idem: pruning events: %w", store.Explain(err))
 	}
 	return p, nil
 }

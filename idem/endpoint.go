@@ -58,7 +58,7 @@ type Endpoint struct {
 	failures atomic.Int64 // deliveries in a row that were not acknowledged: see package health
 	refused  *count.Refusals
 	failing  *count.Failures // in workers
-	outages  outages
+	outages  count.Outages
 	hasDone  atomic.Bool // the log says that an event is done
 }
 
@@ -254,19 +254,19 @@ func (ep *Endpoint) normalize(e Event) (Event, error) {
 	default:
 		return e, fmt.Errorf("an event of source %q was given to a receiver of %q: give it to the one of its own source", e.Source, ep.source.Name())
 	}
-	if len(e.Scope) > maxName {
-		return e, fmt.Errorf("the scope has %d bytes, at most %d can be stored: give the account a shorter one, its events are asked for again until then", len(e.Scope), maxName)
+	if len(e.Scope) > store.MaxName {
+		return e, fmt.Errorf("the scope has %d bytes, at most %d can be stored: give the account a shorter one, its events are asked for again until then", len(e.Scope), store.MaxName)
 	}
 	switch {
 	case e.ID == "":
 		e.ID = BodyID(e.Payload)
-	case !nameable(e.ID):
+	case !store.Nameable(e.ID):
 		e.ID = BodyID([]byte(e.ID)) // the same id is the same event, also when its body is formatted anew
 	}
-	if !nameable(e.Type) {
+	if !store.Nameable(e.Type) {
 		e.Type = ""
 	}
-	if !nameable(e.Key) {
+	if !store.Nameable(e.Key) {
 		e.Key = BodyID([]byte(e.Key))
 	}
 	if year := e.OccurredAt.UTC().Year(); year < 1 || year > 9998 { // JSON has four digits, in whichever zone

@@ -97,10 +97,6 @@ const (
 	StateDiscarded State = store.Discarded // given up by hand
 )
 
-const maxName = store.MaxName
-
-func nameable(s string) bool { return store.Nameable(s) }
-
 // wrap names the event in an error that callers get.
 func wrap(e Event, err error) error {
 	if err == nil {
@@ -111,9 +107,6 @@ func wrap(e Event, err error) error {
 	}
 	return fmt.Errorf("idem: %s %s: %w", e.Type, e.ID, err)
 }
-
-// explain adds the remedy to errors that have one usual cause.
-func explain(err error) error { return store.Explain(err) }
 
 // errorText returns the text of an error for the table.
 func errorText(err error) *string {
@@ -150,7 +143,7 @@ type Source interface {
 
 // checkSource panics if the source's name cannot be used: a mistake in the program.
 func checkSource(source Source) {
-	if name := source.Name(); name == "" || strings.Contains(name, "/") || !nameable(name) {
+	if name := source.Name(); name == "" || strings.Contains(name, "/") || !store.Nameable(name) {
 		panic(fmt.Sprintf("idem: a source's name is %q: it must not be empty or have a slash, its events would be another's", name))
 	}
 }

@@ -156,7 +156,7 @@ func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []resul
 	}
 	results = make([]result, len(events))
 	for n := range results {
-		results[n] = result{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
+		results[n] = result{outcome: Retrying, err: fmt.Errorf("storing the event: %w", store.Explain(err))}
 	}
 	return results
 }

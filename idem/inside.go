@@ -81,21 +81,16 @@ func (in insideCommon) Stored(r store.Row) StoredEvent { return storedEvent(r) }
 func (in insideCommon) Choose(ctx context.Context, f Filter) (Filter, error) {
 	keys, err := in.c.find(ctx, f)
 	if err != nil {
-		return Filter{}, fmt.Errorf("idem: choosing events: %w", explain(err))
+		return Filter{}, fmt.Errorf("idem: choosing events: %w", store.Explain(err))
 	}
 	f.Events = append([]string{}, keys...)
 	return f, nil
 }
 
-// Replay is [Common.Replay] with a report: after each event it calls ran, which may be nil, with the sum so far,
-// and with the event's error if the event failed.
-func (in insideCommon) Replay(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
-	return (&replaying{common: in.c, ran: ran}).all(ctx, f)
-}
-
-// DryReplay is [Common.DryReplay] with a report.
-func (in insideCommon) DryReplay(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
-	return (&replaying{common: in.c, dry: true, ran: ran}).all(ctx, f)
+// Replay is [Common.Replay], or [Common.DryReplay] if dry is set, with a report: after each event it calls ran,
+// which may be nil, with the sum so far, and with the event's error if the event failed.
+func (in insideCommon) Replay(ctx context.Context, f Filter, dry bool, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
+	return (&replaying{common: in.c, dry: dry, ran: ran}).all(ctx, f)
 }
 
 // Discard is [Common.Discard] for a caller that records the events: see [Common.discard].
@@ -111,9 +106,6 @@ func (in insideCommon) DryPrune(ctx context.Context) (int64, error) {
 	}
 	return p.Events, nil
 }
-
-// WarnOfScopes does as Serve does at the start.
-func (in insideCommon) WarnOfScopes(ctx context.Context) { in.c.warnOfScopes(ctx) }
 
 // maxSetAside is the number of bodies that may be set aside at a time.
 const maxSetAside = 1000
@@ -132,7 +124,7 @@ func (in insideCommon) SetAside(ctx context.Context, body []byte, cause error) e
 	})
 	switch {
 	case err != nil:
-		return fmt.Errorf("idem: counting what is set aside: %w", explain(err))
+		return fmt.Errorf("idem: counting what is set aside: %w", store.Explain(err))
 	case n >= maxSetAside:
 		return fmt.Errorf("idem: %d messages are set aside, and no further one is: see why with idem list -type %s, then readmit or discard them", n, store.SetAsideType)
 	}
@@ -145,30 +137,6 @@ func (in insideCommon) SetAside(ctx context.Context, body []byte, cause error) e
 		return c.storeUnprocessed(ctx, e, StateParked, cause)
 	})
 	return err
-}
-
-// NoteCanary records that a canary's delivery has come through a broker. Package relay calls it when it
-// consumes.
-func (in insideCommon) NoteCanary(ctx context.Context) error {
-	err := exec(ctx, in.c.pool, func(ctx context.Context, db store.DB) error {
-		return store.NoteCanary(ctx, db, in.c.source.Name())
-	})
-	if err != nil {
-		return fmt.Errorf("idem: recording a canary: %w", explain(err))
-	}
-	return nil
-}
-
-// LastCanary returns the time of the last NoteCanary by any consumer of the source, by the database's clock,
-// or the zero time.
-func (in insideCommon) LastCanary(ctx context.Context) (time.Time, error) {
-	at, err := query(ctx, in.c.pool, func(ctx context.Context, db store.DB) (time.Time, error) {
-		return store.LastCanary(ctx, db, in.c.source.Name())
-	})
-	if err != nil {
-		return at, fmt.Errorf("idem: looking for a canary: %w", explain(err))
-	}
-	return at, nil
 }
 
 // insideProcessor is for package promises.

@@ -31,7 +31,7 @@ func FuzzNormalizedEventFitsItsColumns(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{e.ID, e.Type, e.Key} {
-			if !nameable(name) {
+			if !store.Nameable(name) {
 				t.Errorf("%q does not fit", name)
 			}
 		}
@@ -235,37 +235,6 @@ func (n named) Name() string { return n.name }
 type stubborn struct{ until chan struct{} }
 
 func (s stubborn) Run(context.Context) error { <-s.until; return nil }
-
-// A line for each delivery and each look of the workers would fill the disk of the machine on which they are read.
-func TestAnOutageIsLoggedAtItsBeginOnceAMinuteAndAtItsEnd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var o outages
-		var said []int
-		for range 150 { // a failure a second
-			if says, more := o.fail(time.Now()); says {
-				said = append(said, more)
-			}
-			if _, _, over := o.end(time.Now()); over {
-				t.Error("it is over at a success between two failures")
-			}
-			time.Sleep(time.Second)
-		}
-		if len(said) != 3 || said[0] != 0 || said[1] != 59 || said[2] != 59 {
-			t.Errorf("the lines say that so many failures were not logged: %v, want [0 59 59]", said)
-		}
-		time.Sleep(time.Second)
-		if lasted, failures, over := o.end(time.Now()); !over || lasted != 149*time.Second || failures != 150 {
-			t.Errorf("its end: %t, %s, %d failures", over, lasted, failures)
-		}
-		if _, _, over := o.end(time.Now()); over {
-			t.Error("it ends twice")
-		}
-		if says, more := o.fail(time.Now()); !says || more != 0 {
-			t.Errorf("the next one begins with %t, %d", says, more)
-		}
-	})
-}
 
 // Senders choose paths where the pattern has a wildcard.
 func TestPathsThatStrangersInventAreNotKept(t *testing.T) {

@@ -125,7 +125,7 @@ func (c *Common) List(ctx context.Context, f Filter) iter.Seq2[StoredEvent, erro
 	return func(yield func(StoredEvent, error) bool) {
 		keys, err := c.find(ctx, f)
 		if err != nil {
-			yield(StoredEvent{}, fmt.Errorf("idem: listing events: %w", explain(err)))
+			yield(StoredEvent{}, fmt.Errorf("idem: listing events: %w", store.Explain(err)))
 			return
 		}
 		for row, err := range c.load(ctx, keys) {
@@ -144,7 +144,7 @@ func (c *Common) load(ctx context.Context, keys []string) iter.Seq2[store.Row, e
 			rows, err := store.Load(limited, c.pool, some)
 			cancel()
 			if err != nil {
-				yield(store.Row{}, fmt.Errorf("idem: listing events: %w", explain(err)))
+				yield(store.Row{}, fmt.Errorf("idem: listing events: %w", store.Explain(err)))
 				return
 			}
 			for _, r := range rows {
@@ -179,7 +179,7 @@ func (c *Common) LastArrival(ctx context.Context) (time.Time, error) {
 	defer cancel()
 	at, err := store.LastArrival(ctx, c.pool, c.source.Name())
 	if err != nil {
-		return time.Time{}, fmt.Errorf("idem: reading the last arrival: %w", explain(err))
+		return time.Time{}, fmt.Errorf("idem: reading the last arrival: %w", store.Explain(err))
 	}
 	return at, nil
 }
@@ -210,7 +210,7 @@ func (c *Common) Stats(ctx context.Context) (Stats, error) {
 	var s Stats
 	rows, err := store.CountOpen(ctx, c.pool, c.source.Name())
 	if err != nil {
-		return s, fmt.Errorf("idem: counting events: %w", explain(err))
+		return s, fmt.Errorf("idem: counting events: %w", store.Explain(err))
 	}
 	backlogs := map[string]*Backlog{
 		store.Pending: &s.Pending, store.Retrying: &s.Retrying, store.Unhandled: &s.Unhandled, store.Parked: &s.Parked,
@@ -222,7 +222,7 @@ func (c *Common) Stats(ctx context.Context) (Stats, error) {
 		s.Acknowledged += row.Acknowledged
 	}
 	if s.BlockedKeys, err = store.CountBlocked(ctx, c.pool, c.source.Name()); err != nil {
-		return s, fmt.Errorf("idem: counting blocked entities: %w", explain(err))
+		return s, fmt.Errorf("idem: counting blocked entities: %w", store.Explain(err))
 	}
 	return s, nil
 }

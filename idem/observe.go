@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/inside"
@@ -121,7 +119,7 @@ func (ep *Endpoint) carrier(ctx context.Context, e Event) (text string) {
 		return ""
 	}
 	ep.call(ctx, "Tracer", e, func() { text = ep.Tracer.Carrier(ctx) })
-	if !nameable(text) {
+	if !store.Nameable(text) {
 		return ""
 	}
 	return text
@@ -186,7 +184,7 @@ func (ep *Endpoint) log(ctx context.Context, o Observation) {
 	case o.Outcome == Refused, o.Outcome == Rejected:
 	case ep.isOutage(o.Err):
 		says := false
-		if says, more = ep.outages.fail(time.Now()); !says {
+		if says, more = ep.outages.Failed(); !says {
 			return
 		}
 	case o.Err == nil && o.Outcome != Ignored:
@@ -204,19 +202,16 @@ func (ep *Endpoint) log(ctx context.Context, o Observation) {
 	attrs := []slog.Attr{
 		slog.String("outcome", string(o.Outcome)),
 		slog.String("stage", string(o.Stage)),
-		slog.String("source", o.Source),
 		slog.Duration("duration", o.Duration),
 	}
-	if o.Event.ID != "" {
-		attrs = append(attrs, nameAttrs(o.Event)...)
-	}
+	attrs = append(attrs, nameAttrs(o.Event)...)
 	if o.Path != "" {
 		attrs = append(attrs, slog.String("path", o.Path))
 	}
 	if o.Err != nil {
 		attrs = append(attrs, slog.String("error", o.Err.Error()))
 	}
-	ep.Logger.LogAttrs(ctx, level, message, append(attrs, moreAttr(more)...)...)
+	ep.logAttrs(ctx, level, message, append(attrs, moreAttr(more)...)...)
 }
 
 // moreAttr says how many lines an outage has spared the log since the last one.
@@ -239,69 +234,20 @@ func (ep *Endpoint) logAway(ctx context.Context, message string, e Event, err er
 		ep.logError(ctx, message, e, err)
 		return
 	}
-	if says, more := ep.outages.fail(time.Now()); says {
+	if says, more := ep.outages.Failed(); says {
 		ep.logError(ctx, message, e, err, moreAttr(more)...)
 	}
 }
 
 // logEnd logs that an outage is over, if there was one. Call it after a success.
 func (ep *Endpoint) logEnd(ctx context.Context) {
-	if ep.outages.lasts.Load() && ep.hasOutage() {
+	if ep.hasOutage() {
 		return // Postgres is there, and the broker is not
 	}
-	if lasted, failures, over := ep.outages.end(time.Now()); over {
+	if lasted, failures, over := ep.outages.Done(); over {
 		ep.logAttrs(ctx, slog.LevelWarn, "webhook outage is over",
 			slog.Duration("lasted", lasted.Round(time.Millisecond)), slog.Int("failures", failures))
 	}
-}
-
-// outages says which failures of an outage the log gets: the first one, and one a minute.
-type outages struct {
-	lasts atomic.Bool // there is one
-	mu    sync.Mutex
-	since time.Time // of the first failure
-	said  time.Time // when the log got one
-	last  time.Time // of the last one
-	all   int
-	more  int // that the log did not get since
-}
-
-const (
-	// outageEvery is the interval at which an outage is logged.
-	outageEvery = time.Minute
-	// outageCalm is the time without a failure after which it is over, at the next success.
-	outageCalm = 2 * time.Second
-)
-
-// fail notes a failure, and reports whether the log gets it, and how many it did not get since the last one.
-func (o *outages) fail(now time.Time) (says bool, more int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.lasts.Swap(true) {
-		o.since, o.said, o.all, o.more = now, time.Time{}, 0, 0
-	}
-	o.last = now
-	o.all++
-	if now.Sub(o.said) < outageEvery {
-		o.more++
-		return false, 0
-	}
-	more, o.said, o.more = o.more, now, 0
-	return true, more
-}
-
-// end notes a success. over is set if an outage has ended by that.
-func (o *outages) end(now time.Time) (lasted time.Duration, failures int, over bool) {
-	if !o.lasts.Load() {
-		return 0, 0, false
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.lasts.Load() || now.Sub(o.last) < outageCalm {
-		return 0, 0, false
-	}
-	o.lasts.Store(false)
-	return o.last.Sub(o.since), o.all, true
 }
 
 func (o Observation) level() slog.Level {
@@ -321,11 +267,8 @@ func (ep *Endpoint) logError(ctx context.Context, message string, e Event, err e
 	if !pgtx.WorkFailed(err) {
 		err = redact.Own(err)
 	}
-	attrs := append([]slog.Attr{slog.String("error", redact.Text(explain(err).Error(), err))}, more...)
-	if e.ID != "" {
-		attrs = append(attrs, nameAttrs(e)...)
-	}
-	ep.logAttrs(ctx, slog.LevelError, message, attrs...)
+	attrs := append([]slog.Attr{slog.String("error", redact.Text(store.Explain(err).Error(), err))}, more...)
+	ep.logAttrs(ctx, slog.LevelError, message, append(attrs, nameAttrs(e)...)...)
 }
 
 // logFirstConflict logs, once for an event, that two bodies have its id.
@@ -345,6 +288,10 @@ func (ep *Endpoint) logAttrs(ctx context.Context, level slog.Level, message stri
 	_ = pgtx.Protect(func() error { ep.Logger.LogAttrs(ctx, level, message, attrs...); return nil })
 }
 
+// nameAttrs names an event; nothing names none.
 func nameAttrs(e Event) []slog.Attr {
+	if e.ID == "" {
+		return nil
+	}
 	return []slog.Attr{slog.String("scope", e.Scope), slog.String("id", e.ID), slog.String("type", e.Type)}
 }

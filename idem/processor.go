@@ -191,7 +191,7 @@ func (p *Processor) hold(ctx context.Context, e store.Event, hold func(context.C
 	held, err := query(ctx, p.pool, func(ctx context.Context, db store.DB) (store.Held, error) { return hold(ctx, db, e) })
 	switch {
 	case err != nil:
-		return Retrying, fmt.Errorf("holding the event: %w", explain(err))
+		return Retrying, fmt.Errorf("holding the event: %w", store.Explain(err))
 	case held.State == "":
 		return Retrying, errMoved
 	case held.State == store.Pending:
@@ -214,13 +214,13 @@ func (c *Common) storeUnprocessed(ctx context.Context, e Event, state State, cau
 	})
 	switch {
 	case err != nil:
-		return result{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
+		return result{outcome: Retrying, err: fmt.Errorf("storing the event: %w", store.Explain(err))}
 	case stored:
 		return result{outcome: Outcome(state), err: cause}
 	}
 	found, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (store.Found, error) { return store.LookUp(ctx, db, e.row()) })
 	if err != nil {
-		return result{outcome: Retrying, err: fmt.Errorf("looking at the stored event: %w", explain(err))}
+		return result{outcome: Retrying, err: fmt.Errorf("looking at the stored event: %w", store.Explain(err))}
 	}
 	if found.State == "" {
 		return result{outcome: Retrying, err: errForgotten}
@@ -349,7 +349,7 @@ func (c *Common) passParked(ctx context.Context) (passed int64, err error) {
 		})
 		cancel()
 		if err != nil {
-			return passed, fmt.Errorf("idem: passing parked events: %w", explain(err))
+			return passed, fmt.Errorf("idem: passing parked events: %w", store.Explain(err))
 		}
 		passed += int64(len(lanes))
 		more = len(lanes) == atOnce

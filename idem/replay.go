@@ -81,7 +81,7 @@ type replaying struct {
 func (r *replaying) all(ctx context.Context, f Filter) (Replayed, error) {
 	keys, err := r.common.find(ctx, f)
 	if err != nil {
-		return r.sum, fmt.Errorf("idem: listing events: %w", explain(err))
+		return r.sum, fmt.Errorf("idem: listing events: %w", store.Explain(err))
 	}
 	err = r.keys(ctx, keys)
 	if err == nil && !r.dry {
@@ -141,7 +141,7 @@ func (r *replaying) held(ctx context.Context) error {
 			return next, err
 		})
 		if err != nil {
-			return fmt.Errorf("idem: listing events: %w", explain(err))
+			return fmt.Errorf("idem: listing events: %w", store.Explain(err))
 		}
 		if next == last {
 			return nil
@@ -162,7 +162,7 @@ func (r *replaying) findOvertaken(ctx context.Context) error {
 	defer cancel()
 	found, err := store.FindOvertaken(ctx, r.common.pool, r.done)
 	if err != nil {
-		return fmt.Errorf("idem: all have run, and whether later events were done before them is not known: %w", explain(err))
+		return fmt.Errorf("idem: all have run, and whether later events were done before them is not known: %w", store.Explain(err))
 	}
 	for _, o := range found {
 		r.sum.Overtaken = append(r.sum.Overtaken, Overtaken{Event: Event(o.Event), By: Event(o.By), More: o.More})

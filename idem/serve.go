@@ -33,11 +33,6 @@ type Receiver interface {
 	common() *Common
 }
 
-var (
-	_ Receiver = (*Processor)(nil)
-	_ Receiver = (*Inbox)(nil)
-)
-
 // Serve serves HTTP, runs the parts of a program, and prunes daily, until ctx ends. It
 // does not route: mount the receivers on server.Handler, or on http.DefaultServeMux if
 // that is nil.
@@ -110,9 +105,7 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	}
 
 	<-ctx.Done()
-	err = first.end()
-	err = errors.Join(err, shutDown(server), <-served)
-	return errors.Join(err, others.end())
+	return errors.Join(first.end(), shutDown(server), <-served, others.end()) // in this order
 }
 
 // prepare is called by [Serve] before any part runs. It returns an error if the program would process stored
@@ -143,11 +136,10 @@ func (i *Inbox) self() *Inbox { return i }
 
 // warnOfNoSecret logs that every delivery will be answered 503, if the source is not configured.
 func (ep *Endpoint) warnOfNoSecret(ctx context.Context) {
-	s, ok := ep.source.(interface{ Configured() error })
-	if !ok {
-		return
+	var err error
+	if s, ok := ep.source.(interface{ Configured() error }); ok {
+		err = s.Configured()
 	}
-	err := s.Configured()
 	if err == nil {
 		return
 	}
@@ -296,14 +288,10 @@ func (c *Common) checkScopes(ctx context.Context) error {
 // warnOfScopes logs at the start of a program that a source has events with and without a scope, which is
 // right only if one account has no scope on purpose.
 func (c *Common) warnOfScopes(ctx context.Context) {
-	if c.alwaysScoped() { // checkScopes has logged it
-		return
+	if !c.alwaysScoped() && c.asksOfScopes(ctx, store.HasMixedScopes) { // checkScopes has logged it otherwise
+		c.logAttrs(ctx, slog.LevelWarn, "webhook events are stored with and without a scope: unless one account has none on purpose, "+
+			"those of before that come again are done twice: stop the program, and move them with idem rescope")
 	}
-	if !c.asksOfScopes(ctx, store.HasMixedScopes) {
-		return
-	}
-	c.logAttrs(ctx, slog.LevelWarn, "webhook events are stored with and without a scope: unless one account has none on purpose, "+
-		"those of before that come again are done twice: stop the program, and move them with idem rescope")
 }
 
 // asksOfScopes asks Postgres a question. Without an answer the result is false: other checks find that the

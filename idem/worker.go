@@ -90,7 +90,7 @@ func (r *runner) drain(ctx context.Context) error {
 		r.position = claims.Position{}
 		found, err := r.claimAndWork(ctx)
 		if err != nil {
-			return fmt.Errorf("idem: claiming events: %w", explain(err))
+			return fmt.Errorf("idem: claiming events: %w", store.Explain(err))
 		}
 		if found.Postponed > 0 {
 			r.postponed.Store(true)

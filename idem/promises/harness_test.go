@@ -78,10 +78,9 @@ func identify(body []byte) idem.Event {
 type engine interface {
 	Pool() *pgxpool.Pool
 	Choose(ctx context.Context, f idem.Filter) (idem.Filter, error)
-	Replay(ctx context.Context, f idem.Filter, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
+	Replay(ctx context.Context, f idem.Filter, dry bool, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
 	Discard(ctx context.Context, f idem.Filter, reason string, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
 	DryPrune(ctx context.Context) (int64, error)
-	NoteCanary(ctx context.Context) error
 }
 
 // requeuer is the inside of an inbox.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
@@ -522,7 +523,7 @@ func TestTheLastArrivalIsThatOfTheNewestEventOfTheSource(t *testing.T) {
 	arrive(t, pool, name+"//other", "o3", "done", "2 hours")
 	arrive(t, pool, name+"/shop/account", "o1", "done", "30 minutes")
 	arrive(t, pool, "another//source", "o1", "done", "1 minute")
-	if err := engineOf(p).NoteCanary(t.Context()); err != nil { // it came through a broker just now, and is no arrival
+	if err := store.NoteCanary(t.Context(), pool, name); err != nil { // it came through a broker just now, and is no arrival
 		t.Fatal(err)
 	}
 

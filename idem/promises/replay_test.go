@@ -367,7 +367,7 @@ func TestReplayOfAPendingEventLeavesItBehindTheEarlierOneAndSaysSo(t *testing.T)
 	s.openInbox()
 	s.store(letter("a", "o", 1), letter("b", "o", 2))
 	var failure error
-	sum, err := engineOf(s.processor).Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"b"}},
+	sum, err := engineOf(s.processor).Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"b"}}, false,
 		func(_ idem.Replayed, _ idem.Event, err error) { failure = err })
 	if diff := cmp.Diff(idem.Replayed{Failed: 1}, sum); diff != "" || err != nil {
 		t.Errorf("Replay, %v (-want +got):\n%s", err, diff)

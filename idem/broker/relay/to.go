@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/internal/inside"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/internal/wire"
 )
@@ -47,7 +50,7 @@ func To(receiver idem.Receiver, secrets ...string) broker.Handle {
 			return in.SetAside(ctx, m.Body, err)
 		}
 		if verified.event.Type == store.CanaryType {
-			return in.NoteCanary(ctx)
+			return noteCanary(ctx, in)
 		}
 		return verified.pass(ctx, receiver)
 	}
@@ -59,9 +62,20 @@ const SetAsideType = store.SetAsideType
 // common is the inside of a receiver.
 type common interface {
 	Common() *idem.Common
+	Pool() *pgxpool.Pool
 	Choose(ctx context.Context, f idem.Filter) (idem.Filter, error)
 	SetAside(ctx context.Context, body []byte, cause error) error
-	NoteCanary(ctx context.Context) error
+}
+
+// noteCanary records that a canary's delivery has come through the broker.
+func noteCanary(ctx context.Context, receiver common) error {
+	err := pgtx.Ask(ctx, receiver.Pool(), func(ctx context.Context, conn *pgxpool.Conn) error {
+		return store.NoteCanary(ctx, conn, receiver.Common().SourceName())
+	})
+	if err != nil {
+		return fmt.Errorf("relay: recording a canary: %w", store.Explain(err))
+	}
+	return nil
 }
 
 // verified is a message of the relay's.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/internal/inside"
@@ -110,9 +112,20 @@ const EventType = store.CanaryType
 // Arrivals returns a function for the field Arrived of a relay's canary: it returns the time at which a consumer
 // of the receiver's source last got a canary's event from the broker, by the database's clock, or the zero time.
 func Arrivals(receiver idem.Receiver) func(context.Context) (time.Time, error) {
-	return inside.Of[interface {
-		LastCanary(ctx context.Context) (time.Time, error)
-	}](receiver).LastCanary
+	in := inside.Of[interface {
+		Common() *idem.Common
+		Pool() *pgxpool.Pool
+	}](receiver)
+	return func(ctx context.Context) (at time.Time, err error) {
+		err = pgtx.Ask(ctx, in.Pool(), func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+			at, err = store.LastCanary(ctx, conn, in.Common().SourceName())
+			return err
+		})
+		if err != nil {
+			return at, fmt.Errorf("canary: looking for its arrival: %w", store.Explain(err))
+		}
+		return at, nil
+	}
 }
 
 // Run delivers until ctx ends, and returns nil then. It returns an error

@@ -112,3 +112,34 @@ func TestEventsThatFailAreCountedOnceUntilOneSucceeds(t *testing.T) {
 		want(0)
 	})
 }
+
+// A line for each delivery and each look of the workers would fill the disk of the machine on which they are read.
+func TestAnOutageIsLoggedAtItsBeginOnceAMinuteAndAtItsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var o count.Outages
+		var said []int
+		for range 150 { // a failure a second
+			if says, more := o.Failed(); says {
+				said = append(said, more)
+			}
+			if _, _, over := o.Done(); over {
+				t.Error("it is over at a success between two failures")
+			}
+			time.Sleep(time.Second)
+		}
+		if len(said) != 3 || said[0] != 0 || said[1] != 59 || said[2] != 59 {
+			t.Errorf("the lines say that so many failures were not logged: %v, want [0 59 59]", said)
+		}
+		time.Sleep(time.Second)
+		if lasted, failures, over := o.Done(); !over || lasted != 149*time.Second || failures != 150 {
+			t.Errorf("its end: %t, %s, %d failures", over, lasted, failures)
+		}
+		if _, _, over := o.Done(); over {
+			t.Error("it ends twice")
+		}
+		if says, more := o.Failed(); !says || more != 0 {
+			t.Errorf("the next one begins with %t, %d", says, more)
+		}
+	})
+}

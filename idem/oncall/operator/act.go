@@ -15,27 +15,24 @@ import (
 
 // Replay records and runs [idem.Common.Replay].
 func (o *Operator) Replay(ctx context.Context, f idem.Filter, reason string) (idem.Replayed, error) {
-	return o.replay(ctx, "replay", f, reason, o.in.Replay)
+	return o.replay(ctx, "replay", f, reason, false)
 }
 
 // DryReplay records and runs [idem.Common.DryReplay].
 func (o *Operator) DryReplay(ctx context.Context, f idem.Filter, reason string) (idem.Replayed, error) {
-	return o.replay(ctx, "dry replay", f, reason, o.in.DryReplay)
+	return o.replay(ctx, "dry replay", f, reason, true)
 }
 
 // replay records and runs a replay or dry replay. Its result names the first event that
 // failed.
-func (o *Operator) replay(
-	ctx context.Context, action string, f idem.Filter, reason string,
-	run func(context.Context, idem.Filter, func(idem.Replayed, idem.Event, error)) (idem.Replayed, error),
-) (sum idem.Replayed, err error) {
+func (o *Operator) replay(ctx context.Context, action string, f idem.Filter, reason string, dry bool) (sum idem.Replayed, err error) {
 	err = o.act(ctx, action, f, reason, func(ctx context.Context, on *acting, chosen idem.Filter) (string, error) {
 		left := make(map[string]bool, len(chosen.Events))
 		for _, key := range chosen.Events {
 			left[key] = true
 		}
 		first, last := "", idem.Replayed{}
-		sum, err = run(ctx, chosen, func(sum idem.Replayed, e idem.Event, failure error) {
+		sum, err = o.in.Replay(ctx, chosen, dry, func(sum idem.Replayed, e idem.Event, failure error) {
 			key := store.Event(e).RowKey()
 			result := became(sum, last)
 			if result != "left" { // or somebody else has done it

@@ -64,8 +64,7 @@ type engine interface {
 	Rows(f idem.Filter) store.Filter
 	Stored(r store.Row) idem.StoredEvent
 	Choose(ctx context.Context, f idem.Filter) (idem.Filter, error)
-	Replay(ctx context.Context, f idem.Filter, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
-	DryReplay(ctx context.Context, f idem.Filter, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
+	Replay(ctx context.Context, f idem.Filter, dry bool, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
 	Discard(ctx context.Context, f idem.Filter, reason string, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
 	DryPrune(ctx context.Context) (int64, error)
 }
