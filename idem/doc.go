@@ -79,17 +79,17 @@
 //
 // # The ways of an event
 //
-//	inline   Endpoint.Open → Source.Open → Processor.Accept → attempt → answer
-//	                                             │                 │
-//	                               one attempt per event   begin + mark done │ handler │ commit
+//	inline   ServeHTTP → Source.Open → Processor.Accept → attempt → answer
+//	                                         │                 │
+//	                           one attempt per event   begin + mark done │ handler │ commit
 //
-//	inbox    Endpoint.Open → Source.Open → Inbox.Accept → answer
-//	                                             │
-//	                             one insert for all that wait: pending
+//	inbox    ServeHTTP → Source.Open → Inbox.Accept → answer
+//	                                         │
+//	                         one insert for all that wait: pending
 //
-//	relay    Endpoint.Open → Source.Open → Relay.Accept → Publisher → answer
-//	                                             ┆
-//	                                    broker → Consume → relay.To → Inbox.Accept or Processor.Accept
+//	relay    ServeHTTP → Source.Open → Relay.Accept → Publisher → answer
+//	                                         ┆
+//	                                broker → Consume → relay.To → Inbox.Accept or Processor.Accept
 //
 //	worker   Inbox.Run → claim → attempt → done, or: tried again later, parked, unhandled
 //	                       │        │

@@ -12,7 +12,7 @@
 //	events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
 //		order, ok := e.LinkMetadata().String("orderId")
 //		if !ok {
-//			return nil // a link made by hand in the dashboard, not one of ours
+//			return idem.NoRetry(fmt.Errorf("link %s names no order", e.LinkID())) // made in the dashboard: parked, and health is red
 //		}
 //		paid, err := tx.Exec(ctx, `update orders set paid_at = coalesce(paid_at, $1, now()) where id = $2`, e.PaidAt(), order)
 //		if err == nil && paid.RowsAffected() == 0 {

@@ -137,10 +137,9 @@ func Copy(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) (Change, error)
 	return copyEvent(ctx, tx, e, false)
 }
 
-// CopyRead copies a charge that was read from the API. at is the time from which on the reading cannot be
-// older than Asaas's state: that before the request, less what the clocks of this machine
-// and of Asaas may be apart, an hour say. An event of at or later counts as newer than the reading, so that none that
-// came to be after it is taken for older.
+// CopyRead copies a charge that was read from the API. at is a time that is certainly before the
+// reading: the time of the request, less the most that the clocks of this machine and of Asaas may differ, an hour say.
+// An event of at or later counts as newer than the reading, so that no newer event is taken for an older one.
 //
 // A charge without a status, which is what an answer of 404 is decoded to, changes nothing and is an
 // error: a key of another account finds no charge either. The other errors are those of [Copy].

@@ -1,9 +1,9 @@
 // Package charges keeps a table with one row for each charge at Asaas, and says what each event changed
 // of its money.
 //
-// An event of Asaas's carries the whole charge, as it is then. Whoever books an amount for each event is wrong
-// about a card that is given back before its money came, about the second of two partial refunds, a chargeback that is
-// won, and twelve boletos with one reference. Here the newest event is copied into the row of its charge, and
+// An event of Asaas's carries the whole charge, as it is then. An amount booked for each event is wrong for a
+// card that is given back before its money came, for the second of two partial refunds, for a chargeback that is
+// won, and for twelve boletos with one reference. Here the newest event is copied into the row of its charge, and
 // what the application books is the difference that the copy made. That is right in any order of the events, also
 // when some come twice and some never: an older event changes nothing, and the next one brings what a lost one
 // would have brought.
@@ -83,10 +83,12 @@
 // with events of Asaas's. The first event of a charge that was made before is parked, with the remedy in its error. A new shop
 // notices nothing. One that runs already starts in three steps:
 //
-//  1. Register charges.Handler(nil) beside the handlers of before. It only copies, every charge, and they go on booking.
-//  2. Fill the table: [Reconcile] without a function, from the first charge on. Then wait until no event from
-//     before that waits, at Asaas or here: what one of them brings is in the table, and only those handlers book it.
-//  3. Register charges.Handler(changed) instead, and remove the handlers that booked.
+//  1. Register charges.Handler(nil) beside the old handlers. It copies every charge and books nothing; the old handlers
+//     go on booking.
+//  2. Fill the table: [Reconcile] without a function, from the first charge on. Then wait until no event that
+//     happened before step 2 waits, at Asaas or here: the table has its change already, and only the old handlers
+//     book it.
+//  3. Register charges.Handler(changed) instead, and remove the old handlers.
 //
 // Two versions may run at once at each step. If no program has ever booked the account's charges, nothing has to be filled:
 // call [Filled] with the zero time. Tests do, because their charges are made on other days.

@@ -13,9 +13,9 @@ import (
 	"github.com/paghooks/paghooks/idem/health/check"
 )
 
-// Find returns the charges of a name that somebody has who writes to the merchant, the newest first, n at most: a
-// customer's id at Asaas, cus_…; the application's own external reference; or the id of an installment plan, a subscription or
-// a Checkout. The ID of each is the entity of its events: idem show -entity prints them, and idem erase -entity erases them.
+// Find returns the charges that carry a name, the newest first, n at most. The name is a customer's id at Asaas, cus_…; the
+// application's own external reference; or the id of an installment plan, a subscription or a Checkout. The ID of a charge
+// is the entity of its events: idem show -entity prints the events, and idem erase -entity erases them.
 func Find(ctx context.Context, db DB, name string, n int) ([]Charge, error) {
 	if name == "" {
 		return nil, errors.New("asaas/charges: the name to find charges by is empty: give a customer's id, cus_…, or your own reference")

@@ -67,8 +67,8 @@ type Report struct {
 	// Failed are the charges that could not be copied, or of which Apply returned an error: those were rolled back.
 	Failed map[string]error
 
-	// Cursor is the place where the next run goes on; nil if this one came to its end. Again is the time that Asaas wants to be
-	// left alone before; 0 if it does not say.
+	// Cursor is the place where the next run goes on; nil if this one came to its end. Again is the pause that Asaas asks for
+	// before that; 0 if it asks for none.
 	Cursor *Cursor
 	Again  time.Duration
 }

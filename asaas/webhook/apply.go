@@ -27,7 +27,7 @@ type Applied struct {
 	Left []Difference `json:"left,omitempty"`
 }
 
-// String is a line for each.
+// String returns a line for each change, each difference that is left, and each thing to do next.
 func (a Applied) String() string {
 	lines := slices.Clone(a.Did)
 	if len(lines) == 0 {

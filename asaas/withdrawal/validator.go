@@ -62,7 +62,7 @@ type Validator struct {
 
 var _ http.Handler = (*Validator)(nil)
 
-// NewValidator returns a validator that has decide decide, with its
+// NewValidator returns a validator that calls decide for each question, with its
 // settings at their defaults. An empty token never verifies. It panics where
 // decide is nil.
 //

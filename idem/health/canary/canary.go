@@ -37,7 +37,7 @@ import (
 //
 // Each process that runs it makes its own deliveries, which any process behind the
 // address may answer. A receiver that takes deliveries only from the provider's IP
-// addresses must also take them from the canary's. If a proxy removes that header,
+// addresses must also take them from the canary's. If a proxy removes DryRunHeader,
 // the canary's event is taken for a real one: it is stored as unhandled, once for
 // each start of a process, and the canary fails and says why.
 //
@@ -59,10 +59,10 @@ type Canary struct {
 	// one can be made.
 	Transport http.RoundTripper
 
-	// Arrived, if set, makes it the canary of a relay: the relay publishes its deliveries, and one
-	// has succeeded once a consumer has handled it, within Timeout. Arrived returns when one last
-	// was, such as [Arrivals] of the [idem.Inbox] or [idem.Processor] that the consumers
-	// pass messages to. Run it where that is, and give it the address of the relay:
+	// Arrived, if set, makes this the canary of a relay. The relay publishes a delivery, and the delivery
+	// has succeeded if a consumer handles it within Timeout. Arrived returns the time at which a consumer
+	// last handled one: use [Arrivals] of the [idem.Inbox] or [idem.Processor] that the consumers pass
+	// messages to. Run the canary in that program, with the address of the relay:
 	//
 	//	c := asaas.NewCanary("https://relay.example/webhooks/asaas", token)
 	//	c.Arrived = canary.Arrivals(inbox)
