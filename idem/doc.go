@@ -225,9 +225,9 @@
 // goes on elsewhere within 12 seconds; one of a process that is stopped or cut off, or whose host vanished, within
 // Timeout and 15 seconds: other workers end the sessions that it has left, if they have the same role.
 //
-// A Processor that is cut off for good cannot have its sessions ended, nor a process
-// that never got the answer to BEGIN: so that Postgres notices within a minute,
-// and not after two hours, set in the connection string
+// A Processor that is cut off for good cannot have its sessions ended, nor, behind a
+// pooler, an attempt that never got the answer to BEGIN: so that Postgres notices within a
+// minute, and not after two hours, set in the connection string
 //
 //	tcp_keepalives_idle=20&tcp_keepalives_interval=5&tcp_keepalives_count=4&idle_in_transaction_session_timeout=60s
 //

@@ -301,6 +301,81 @@ func TestEventWhoseCommitTheNetworkForgetsIsStoredByALaterDelivery(t *testing.T)
 	}
 }
 
+// The network forgets an attempt before its handler runs. Postgres has marked the event, or knows that its entity is
+// being processed, and would for hours, while the process lives.
+func TestAttemptWhoseBeginTheNetworkForgetsKeepsNoOtherWaiting(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lost  pgproxy.Point
+		first string                                   // message that is lost
+		of    string                                   // the statement that it is about, by its first words
+		begin func(ctx context.Context, s *app, n int) // an attempt that is lost
+		after func(ctx context.Context, s *app, n int) error
+	}{
+		"a delivery": {
+			pgproxy.BeforeAnswer, "Execute", "insert into idem_events",
+			func(ctx context.Context, s *app, n int) {
+				_, _ = s.processor.Accept(ctx, letter(fmt.Sprint("e", n), "o1", n))
+			},
+			func(ctx context.Context, s *app, n int) error {
+				_, err := s.processor.Accept(ctx, letter(fmt.Sprint("e", n), "o1", n))
+				return err
+			},
+		},
+		"a worker's": {
+			pgproxy.BeforeAnswer, "Execute", "update idem_events e set state = 'done'",
+			func(ctx context.Context, s *app, n int) {
+				s.store(letter(fmt.Sprint("e", n), "o1", n))
+				_ = s.inbox.Drain(ctx)
+			},
+			func(ctx context.Context, s *app, _ int) error { return s.inbox.Drain(ctx) },
+		},
+		"a replay that has found an earlier event": {
+			pgproxy.BeforeSent, "Bind", "rollback",
+			func(ctx context.Context, s *app, n int) {
+				s.exec(`update idem_payloads set lane = null`) // done with by now
+				s.store(letter(fmt.Sprint("bad", n), "o1", 2*n), letter(fmt.Sprint("e", n), "o1", 2*n+1))
+				execAll(t, s.pool, `update idem_events set state = 'parked' where event like '%bad%'; update idem_payloads set due_at = null`)
+				_, _ = s.processor.Replay(ctx, idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{fmt.Sprint("e", n)}})
+			},
+			func(ctx context.Context, s *app, n int) error {
+				_, err := s.processor.Replay(ctx, idem.Filter{States: []idem.State{idem.StatePending, idem.StateParked}, Keys: []string{"o1"}})
+				return err
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := new(pgproxy.Proxy)
+			s := openForgetful(t, proxy, false)
+			s.inbox.Workers = 1
+			s.on(pay)
+			s.processor = idem.NewProcessor(engineOf(s.inbox).Pool(), s.notes)
+			s.processor.Observe, s.processor.Logger = s.observe, s.logger()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			c.begin(ctx, s, 1) // its statements are prepared now
+			proxy.Arm(pgproxy.Fault{})
+			c.begin(ctx, s, 2)
+			steps, _ := proxy.Disarm()
+			at := slices.IndexFunc(steps, func(s pgproxy.Step) bool { return s.Message == c.first && strings.HasPrefix(s.Statement, c.of) })
+			if at < 0 {
+				t.Fatalf("no step is the %s of %q: %v", c.first, c.of, steps)
+			}
+			proxy.Arm(pgproxy.Fault{Step: at + 1, Point: c.lost, Do: func(uint32) { proxy.Forget() }})
+			c.begin(ctx, s, 3)
+			if _, fired := proxy.Disarm(); !fired {
+				t.Fatal("the network forgot nothing")
+			}
+			for ; queryOne[string](s, `select coalesce(max(state), '') from idem_events where event = 'notes//e3'`) != "done"; pause() {
+				if err := c.after(ctx, s, 3); ctx.Err() != nil {
+					t.Fatal("Postgres still holds what the attempt has locked: ", err)
+				}
+			}
+		})
+	}
+}
+
 // The same of a person's actions: a discard leaves events that are locked, and a second Stop would wait.
 func TestActionWhoseCommitTheNetworkForgetsIsDoneByALaterOne(t *testing.T) {
 	t.Parallel()

@@ -23,15 +23,13 @@ const reach = 5 * time.Second
 // If the connection breaks, Ask ends the rest of the statement in Postgres, which may hold locks, in the
 // background.
 func Ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpool.Conn) error) error {
-	pid, err := ask(ctx, pool, f)
-	if pid != 0 {
-		endLeft(ctx, pool, pid)
-	}
+	broken, err := ask(ctx, pool, f)
+	endLeft(ctx, pool, broken)
 	return err
 }
 
 // ask is Ask, but does not end the rest of a statement. broken is as in with.
-func ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpool.Conn) error) (broken uint32, err error) {
+func ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpool.Conn) error) (broken backend, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
 	return with(ctx, pool, func(conn *pgxpool.Conn) error {
@@ -62,9 +60,7 @@ func Change(ctx context.Context, pool *pgxpool.Pool, do func(context.Context, pg
 		defer cancel()
 		return unsure(reliably(ctx, conn.Conn(), func() error { return tx.Commit(ctx) }))
 	})
-	if broken != 0 {
-		endLeft(ctx, pool, broken)
-	}
+	endLeft(ctx, pool, broken)
 	return err
 }
 
@@ -81,8 +77,8 @@ func unsure(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
-// with calls f with a connection of the pool. broken is the process in Postgres of a broken connection, or 0.
-func with(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) (broken uint32, err error) {
+// with calls f with a connection of the pool. broken is the process in Postgres of a broken connection, or zero.
+func with(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) (broken backend, err error) {
 	var conn *pgxpool.Conn
 	err = Protect(func() (err error) { // hooks of the pool are the application's
 		if conn, err = pool.Acquire(ctx); err != nil {
@@ -94,10 +90,10 @@ func with(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) 
 	switch {
 	case leadsToReplica(conn, err):
 		closeNow(conn)
-		return 0, err
+		return backend{}, err
 	case conn != nil:
 		if conn.Conn().IsClosed() {
-			broken = conn.Conn().PgConn().PID()
+			broken = backendOf(conn)
 		}
 		release(conn)
 	}
@@ -105,14 +101,28 @@ func with(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) 
 	return broken, err
 }
 
+// backend is the process of a connection in Postgres.
+type backend struct {
+	pid  uint32
+	used time.Time // since when: after a restart in a container another process may have the same pid
+}
+
+func backendOf(conn *pgxpool.Conn) backend {
+	used, _ := conn.Conn().PgConn().CustomData()[firstUsed].(time.Time)
+	return backend{conn.Conn().PgConn().PID(), used}
+}
+
 // endLeft ends the rest of a statement of this module in Postgres, where a backend holds its locks until it
 // notices that its client is gone. endLeft does not wait for the end. Its first tries may get connections
-// that a network has forgotten: after each try the pool replaces them.
-func endLeft(ctx context.Context, pool *pgxpool.Pool, pid uint32) {
+// that a network has forgotten: after each try the pool replaces them. There is no rest if b is zero.
+func endLeft(ctx context.Context, pool *pgxpool.Pool, b backend) {
 	const sql = `
 select pg_terminate_backend(pid) from pg_stat_activity
-where pid = $1 and usename = session_user and xact_start is not null and query like '%idem\_%'`
-	inBackground(ctx, pool, sql, int64(pid))
+where pid = $1 and usename = session_user and xact_start is not null and query like '%idem\_%'
+  and backend_start <= clock_timestamp() - $2::interval`
+	if b.pid != 0 {
+		inBackground(ctx, pool, sql, int64(b.pid), time.Since(b.used)*99/100) // no two clocks go alike
+	}
 }
 
 // inBackground executes a statement in [AsSelf], in three tries, and closes done then.

@@ -23,6 +23,7 @@ type Tx struct {
 	pool    *pgxpool.Pool
 	conn    *pgxpool.Conn // nil once the connection is back in the pool, or closed
 	tx      pgx.Tx
+	backend backend
 	session Session
 	ended   bool // COMMIT or ROLLBACK was sent
 	looked  bool // what the handler has left in its session was looked for
@@ -69,6 +70,7 @@ func begin(ctx context.Context, pool *pgxpool.Pool, mark func(*pgx.Batch, *Sessi
 			return err
 		}
 		isNew(t.conn)
+		t.backend = backendOf(t.conn)
 		b := &pgx.Batch{}
 		b.BeginTx(pgx.TxOptions{})
 		mark(b, &t.session)
@@ -202,13 +204,14 @@ func (t *Tx) failed(err error) error { return &WorkError{err, t.conn == nil || !
 func (t *Tx) Rollback(ctx context.Context, next func(*pgx.Batch)) error {
 	ctx, cancel := Finish(ctx)
 	defer cancel()
-	t.ended = true
 	b := &pgx.Batch{}
 	b.Queue("rollback")
 	next(b)
-	return t.protect(func() error {
+	err := t.protect(func() error {
 		return reliably(ctx, t.conn.Conn(), func() error { return t.conn.SendBatch(ctx, b).Close() })
 	})
+	t.ended = err == nil
+	return err
 }
 
 // Spoiled reports whether the handler may have left other settings in its session, or something else that the
@@ -301,7 +304,8 @@ func (t *Tx) alive() bool { return !t.conn.Conn().IsClosed() }
 // first tries may get connections that a network has forgotten: after each try the pool replaces them. Tries
 // that [Finish] leaves no time for go on in the background.
 func (t *Tx) terminate(ctx context.Context) {
-	if !t.Marked() {
+	if !t.Marked() { // or the answer was lost: Postgres may have marked the event
+		endLeft(ctx, t.pool, t.backend)
 		return
 	}
 	const sql = `select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and xact_start = $2`
