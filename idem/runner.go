@@ -51,7 +51,8 @@ type runner struct {
 }
 
 // unended is the end of a claim that could not be recorded, because Postgres did not answer. This runner
-// records it when it claims the event again; another runner takes it for a crash.
+// records it when it claims the event again, unless somebody else has ended the claim: another runner takes it
+// for a crash, and whoever requeues the event wants another attempt.
 type unended struct {
 	end   store.End
 	cause error

@@ -59,7 +59,7 @@ func (r *runner) work(c store.Claim) {
 // event's row.
 func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	i, e := r.inbox, Event(c.Event)
-	if before, ok := r.unended.LoadAndDelete(c.RowKey()); ok {
+	if before, ok := r.unended.LoadAndDelete(c.RowKey()); ok && c.Again {
 		u := before.(unended)
 		return r.endClaim(ctx, c, u.end, u.cause)
 	}

@@ -99,6 +99,36 @@ func TestWhatPassesCountsOnceItHasLasted(t *testing.T) {
 	}
 }
 
+// The last failure of an event could not be recorded. Whoever requeues the event wants another attempt, and not the
+// record of the one before.
+func TestRequeuedEventIsAttemptedThoughItsFailureCouldNotBeRecorded(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.MaxAttempts = 1
+	m.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;
+		create trigger refuses before update on idem_events for each row when (new.state = 'parked') execute function refuse()`)
+	var fixed atomic.Bool
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if !fixed.Load() {
+			return errors.New("no such order")
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("e1", "o1", 1))
+	m.start(m.inbox)
+	m.wantWorked(idem.Retrying)
+	fixed.Store(true)
+	for requeued := int64(0); requeued == 0; { // it is being claimed again and again
+		var err error
+		if requeued, err = m.inbox.Requeue(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.exec(`drop trigger refuses on idem_events`)
+	m.until(`select state in ('done', 'parked') from idem_events`)
+	m.wantState("e1", idem.StateDone)
+}
+
 // Its row is asked, on another connection: it is done, or it is not.
 func TestReplayGoesOnBehindACommitWithoutAnAnswer(t *testing.T) {
 	t.Parallel()

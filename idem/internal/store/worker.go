@@ -30,6 +30,7 @@ type Claim struct {
 	Waited   time.Duration // since the event arrived
 	Trace    string
 	Failed   bool // an attempt has, also before somebody requeued it
+	Again    bool // the worker had claimed it already, and nobody has ended that claim
 }
 
 // Claims is the result of a search: the claimed events, and the extent of the search.
@@ -77,7 +78,7 @@ select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
 const claim = `
 with due as materialized (
 	select e.event, e.crashes + coalesce(e.claimed_by <> $4, false)::int as crashes, p.lane, p.due_at, p.occurred_at, p.received_at, p.body, p.trace,
-		p.failures is not null as failed
+		p.failures is not null as failed, coalesce(e.claimed_by = $4, false) as again
 	from idem_payloads p join idem_events e using (event)
 	where p.source = $1 and p.due_at > $2 and p.due_at <= now()
 	  and e.state = 'pending' and (e.claimed_by is null or e.claimed_by = $4 and e.event <> all ($7)
@@ -107,7 +108,7 @@ with due as materialized (
 )
 select h.event, h.due_at, (select count(due_at) from later),
 	coalesce(c.type, ''), coalesce(c.key, ''), coalesce(c.starts, 0), coalesce(c.attempts, 0), h.crashes, now() - h.received_at, h.occurred_at,
-	case when c.event is not null then h.body end, coalesce(h.trace, ''), h.failed
+	case when c.event is not null then h.body end, coalesce(h.trace, ''), h.failed, h.again
 from heads h left join claimed c using (event)
 order by h.due_at`
 
@@ -120,7 +121,7 @@ const postpone = `interval '100 milliseconds'`
 func (f *Claims) collect(rows pgx.Rows) error {
 	var key string
 	var c Claim
-	scans := []any{&key, &f.Last, &f.Postponed, &c.Type, &c.Key, &c.Number, &c.Attempts, &c.Crashes, &c.Waited, orZero(&c.OccurredAt), &c.Payload, &c.Trace, &c.Failed}
+	scans := []any{&key, &f.Last, &f.Postponed, &c.Type, &c.Key, &c.Number, &c.Attempts, &c.Crashes, &c.Waited, orZero(&c.OccurredAt), &c.Payload, &c.Trace, &c.Failed, &c.Again}
 	_, err := pgx.ForEachRow(rows, scans, func() error {
 		f.Seen++
 		if c.Number > 0 { // the event was claimed
