@@ -398,6 +398,29 @@ func TestEventThatPostgresRefusesFailsAlone(t *testing.T) {
 	m.wantAnswer(paid("good"), http.StatusOK)
 }
 
+// A statement_timeout of the role that is long enough for a few events is no reason to refuse many that come at once,
+// and come again at once.
+func TestEventsThatTakeTooLongInOneStatementAreStoredInSeveral(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.exec(`create function tire() returns trigger language plpgsql as $$ begin
+			if (select count(*) from fresh) > 2 then raise exception using errcode = '57014'; end if; return null; end $$;
+		create trigger tires after insert on idem_events referencing new table as fresh for each statement execute function tire()`)
+	release := m.hold()
+	var deliveries sync.WaitGroup
+	for n := range 40 {
+		deliveries.Go(func() { // the first one is alone
+			if o, err := m.inbox.Accept(t.Context(), letter(fmt.Sprint("e", n), "o1", n)); o != idem.Pending || err != nil {
+				t.Errorf("Accept = %s, %v, want pending", o, err)
+			}
+		})
+	}
+	m.untilHeld()
+	m.untilWaiting(39)
+	release()
+	deliveries.Wait()
+}
+
 // Concurrent duplicates, duplicates of stored events and new ones may come in one batch.
 func TestBatchTellsEachDeliveryItsOwnOutcome(t *testing.T) {
 	t.Parallel()
