@@ -2,6 +2,7 @@ package charges
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -17,12 +18,17 @@ func chargeOf(p *asaas.Payment) (*Charge, error) {
 		Deleted: p.Deleted, Anticipated: p.Anticipated, BillingType: asaas.BillingType(storable(string(p.BillingType))), Customer: storable(p.Customer),
 		ExternalReference: nonEmpty(p.ExternalReference), Installment: nonEmpty(p.Installment), Subscription: nonEmpty(p.Subscription),
 		CheckoutSession: nonEmpty(p.CheckoutSession), PaymentLink: nonEmpty(p.PaymentLink), PixQrCodeID: nonEmpty(p.PixQrCodeID),
-		InstallmentNumber: int(p.InstallmentNumber.Or(0)),
-		Created:           day(p.DateCreated), Due: day(p.DueDate),
+		Created: day(p.DateCreated), Due: day(p.DueDate),
 		Credited: day(p.CreditDate.Or(p.EstimatedCreditDate.Or(""))), ReceivedOn: day(p.PaymentDate.Or("")),
 	}
 	if c.NetValue.IsNull() {
 		c.NetValue = value.Optional[asaas.Money]{}
+	}
+	if n := p.InstallmentNumber.Or(0); 0 < n && n <= math.MaxInt32 {
+		c.InstallmentNumber = int(n)
+	}
+	if strings.ContainsAny(p.ID, "\x00\uFFFD") { // decoding has made different ids equal, or Postgres has no place for it
+		return nil, fmt.Errorf("asaas/charges: the id of a charge, %q, is no text: see the event's body", p.ID)
 	}
 	if !isAmount(p.Value) {
 		return nil, fmt.Errorf("asaas/charges: the value of %s is R$ %s, which is no amount of money: see it at Asaas", p.ID, p.Value)

@@ -102,6 +102,8 @@ func TestWhatSaysTooLittleAboutMoneyIsParked(t *testing.T) {
 		"more given back than was asked": {[]asaastest.Change{asaastest.Set("payment.refunds", []asaas.Refund{refund("DONE", 1e8)})}, "were given back"},
 		"a negative value":               {[]asaastest.Change{asaastest.Set("payment.value", asaas.Cents(-100))}, "R$ -1.00"},
 		"a value with less than cents":   {[]asaastest.Change{asaastest.Set("payment.value", json.Number("1.001"))}, "R$ 1.001"},
+		"an id that is not Unicode":      {[]asaastest.Change{asaastest.Set("payment.id", json.RawMessage("\"pay_\xff1\""))}, "is no text"},
+		"an id that cannot be stored":    {[]asaastest.Change{asaastest.Set("payment.id", "pay_\x001")}, "is no text"},
 		"a refund that takes more":       {[]asaastest.Change{asaastest.Set("payment.refunds", []asaas.Refund{refund("DONE", -1000)})}, "R$ -10.00"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -130,7 +130,7 @@ func (c Change) moves() bool {
 // events of a charge are booked one after the other. A name of the charge that an event leaves out, or has as null or "", stays as
 // it was: Asaas sends a Checkout's session in some bodies only.
 //
-// The error is an [idem.NoRetry] for an event without a time, for a status that is newer than this
+// The error is an [idem.NoRetry] for an event without a time, for a charge's id that is no text, for a status that is newer than this
 // module, for a refund that is done and has no amount, and for the first event of a charge that was made before
 // the table is complete: what another program has booked of it is not known.
 func Copy(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) (Change, error) {
