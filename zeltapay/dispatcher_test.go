@@ -192,7 +192,7 @@ func TestHalfReadableEventReachesNoHandler(t *testing.T) {
 	events := zeltapay.NewDispatcher("secret")
 	handled(events)
 	e := zeltapay.Identify([]byte(`{"eventId":"evt_1","type":"payment.success","transaction":{"amount":1.5}}`))
-	if work, err := events.Route(e); work != nil || err == nil || !strings.Contains(err.Error(), "cents") {
+	if work, err := events.Route(e); work != nil || err == nil || !strings.Contains(err.Error(), "fraction") {
 		t.Errorf("routed to a work %t, %v", work != nil, err)
 	}
 }

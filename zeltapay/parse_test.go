@@ -179,7 +179,7 @@ func TestParseTellsWhatToDo(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"eventId":"evt_1"}`: "no JSON object with a type",
 		`{`:                   "no JSON object with a type",
-		`{"type":"payment.success","transaction":{"amount":1.5}}`: "whole number of cents",
+		`{"type":"payment.success","transaction":{"amount":1.5}}`: "number with a fraction",
 		`{"type":"payment.success","customer":"Ana"}`:             "newer version",
 	} {
 		if _, err := zeltapay.Parse([]byte(body)); err == nil || !strings.Contains(err.Error(), want) {

@@ -15,7 +15,7 @@
 //	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
 //	events.OnPayment(charges.Handler(changed))
 //
-//	// changed adds what is paid of a charge to its order. Ship an order once its paid is its total.
+//	// changed adds what is paid of a charge to its order. Ship an order once its paid reaches its total: interest comes on top.
 //	func changed(ctx context.Context, tx pgx.Tx, c charges.Change) error {
 //		if c.Paid().IsZero() {
 //			return nil // it is overdue, say, or its money has come

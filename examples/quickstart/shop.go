@@ -28,7 +28,7 @@ create table orders (
     id       text primary key, -- which the shop sends to Asaas as externalReference, to Zelta Pay as metadata.orderId
     total    numeric(12, 2) not null,
     currency text           not null,
-    paid     numeric(12, 2) not null default 0 -- ship it once this is its total
+    paid     numeric(12, 2) not null default 0 -- ship it once this reaches its total: interest comes on top
 );
 create table paid_links ( -- of Zelta Pay
     id       text primary key,
@@ -86,11 +86,11 @@ func changed(ctx context.Context, tx pgx.Tx, c charges.Change) error {
 
 // succeeded books a payment link once. A payment that comes in both of Zelta Pay's layouts is two events.
 func succeeded(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
-	cents, ok := e.Amount()
-	if !ok {
-		return fmt.Errorf("link %s has no amount", e.LinkID())
+	cents, _ := e.Amount()
+	order, named := e.LinkMetadata().String("orderId")
+	if cents <= 0 || !named {
+		return idem.NoRetry(fmt.Errorf("link %s names no order, or no amount", e.LinkID())) // parked, and health is red
 	}
-	order, _ := e.LinkMetadata().String("orderId")
 	added, err := tx.Exec(ctx, `insert into paid_links (id, order_id, cents) values ($1, $2, $3) on conflict do nothing`, e.LinkID(), order, cents)
 	if err != nil || added.RowsAffected() == 0 {
 		return err

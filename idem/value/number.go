@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
-	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
 )
@@ -17,39 +15,30 @@ type Int int64
 
 // UnmarshalJSON reads a JSON number, or one inside a string. null changes
 // nothing.
-func (n *Int) UnmarshalJSON(data []byte) error {
+func (n *Int) UnmarshalJSON(data []byte) error { return readWhole(n, data) }
+
+// Cents is an amount of money in the smallest unit of its currency: 1500 is
+// 15.00 USD. It is never a float and never rounded.
+//
+// It is sent as a JSON number. It decodes from every spelling of a whole number that an [Int] does,
+// and refuses a fraction of a cent.
+type Cents int64
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (c *Cents) UnmarshalJSON(data []byte) error { return readWhole(c, data) }
+
+func readWhole[T Int | Cents](into *T, data []byte) error {
 	if string(data) == "null" {
-		return nil
+		return nil // as encoding/json does for numbers
 	}
 	d, err := parseDecimal(unquoted(data))
 	if err == nil && d.scale > 0 {
 		err = errFraction
 	}
 	if err != nil {
-		return cannotDecode[Int](data, err)
+		return cannotDecode[T](data, err)
 	}
-	*n = Int(d.coef)
-	return nil
-}
-
-// Cents is an amount of money in the smallest unit of its currency: 1500 is
-// 15.00 USD. It is never a float and never rounded.
-//
-// It is sent as a JSON number. Decoding takes 1500.0 and "1500" as well, and
-// refuses a fraction of a cent.
-type Cents int64
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (c *Cents) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		return nil // as encoding/json does for numbers
-	}
-	whole, fraction, _ := strings.Cut(string(unquoted(data)), ".")
-	n, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil || strings.Trim(fraction, "0") != "" {
-		return &json.UnmarshalTypeError{Value: "what is no whole number of cents", Type: reflect.TypeFor[Cents]()}
-	}
-	*c = Cents(n)
+	*into = T(d.coef)
 	return nil
 }
 
@@ -110,7 +99,7 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*string)(t))
 }
 
-var errFraction = errors.New("value: the number has a fraction: an Int does not hold it")
+var errFraction = errors.New("value: the number has a fraction")
 
 // unquoted returns a JSON string without its quotes, and other JSON as it is.
 func unquoted(data []byte) []byte {
