@@ -106,8 +106,7 @@
 // # Unknown about Asaas
 //
 // The fake follows Asaas's documentation. Where that says nothing, or contradicts itself,
-// do not rely on the fake's choice. [Fake.Schedule] sets the waits between attempts. The rest is a
-// choice of this package:
+// do not rely on the fake's choice:
 //
 //   - Exactly 200 is success. Some pages say any 2xx.
 //   - The failures in a row that pause a queue are those of one event, also of a NON_SEQUENTIALLY

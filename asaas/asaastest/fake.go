@@ -36,9 +36,6 @@ type Fake struct {
 	// publishes. It counts in the fake's time.
 	Limit RateLimit
 
-	// Schedule is the waits between attempts; [PortugueseSchedule] by default.
-	Schedule RetrySchedule
-
 	// Timeout is the time that a receiver has, in real time (in a synctest
 	// bubble: in the bubble's); 10 seconds by default, as Asaas waits. In the
 	// fake's time every attempt takes none. For a receiver that never answers,
@@ -70,13 +67,12 @@ type Fake struct {
 // Handler. Its clock begins at 2026-08-08 23:45:13 UTC.
 func New() *Fake {
 	f := &Fake{
-		APIKey:   "$aact_hmlg_fake",
-		Limit:    RateLimit{Requests: 25000, Window: 12 * time.Hour},
-		Schedule: PortugueseSchedule,
-		Timeout:  10 * time.Second,
-		start:    time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC), // as the events of Event, 20:45:13 in Brasília
-		emitted:  make(map[string]bool),
-		account:  account{charges: make(map[string]*charge)},
+		APIKey:  "$aact_hmlg_fake",
+		Limit:   RateLimit{Requests: 25000, Window: 12 * time.Hour},
+		Timeout: 10 * time.Second,
+		start:   time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC), // as the events of Event, 20:45:13 in Brasília
+		emitted: make(map[string]bool),
+		account: account{charges: make(map[string]*charge)},
 	}
 	f.core = fixture.NewCore("asaastest", asaas.OfficialAddresses()[0].Addr().String(),
 		fixture.Settings[Entry]{Start: &f.start, Timeout: &f.Timeout, Observe: &f.Observe})

@@ -246,7 +246,7 @@ func (f *Fake) failed(w *webhook, p *pending, e Entry) {
 	p.failures++
 	paused := p.failures >= maxFailures && !w.Interrupted
 	w.Interrupted = w.Interrupted || paused
-	p.due = f.core.Time().Add(f.Schedule[min(p.failures, maxFailures-1)])
+	p.due = f.core.Time().Add(waits[min(p.failures, maxFailures-1)])
 	if !w.Interrupted {
 		e.Next = p.due
 	}

@@ -263,51 +263,40 @@ func TestANonSequentialQueueIsPausedByOneEvent(t *testing.T) {
 	}
 }
 
-func TestSchedulesAreAsDocumented(t *testing.T) {
+func TestWaitsAreAsDocumented(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		why      string
-		schedule asaastest.RetrySchedule
-		at       []string // of the attempts, since the first
-	}{
-		{"the page in Portuguese: 12 h 50 min", asaastest.PortugueseSchedule, []string{
-			"0s", "30s", "1m30s", "5m0s", "10m0s", "25m0s", "50m0s", "1h50m0s", "2h50m0s", "3h50m0s", "4h50m0s", "5h50m0s", "7h50m0s", "9h50m0s", "12h50m0s",
-		}},
-		{"the page in English: 10 h 50 min", asaastest.EnglishSchedule, []string{
-			"0s", "30s", "1m30s", "5m0s", "10m0s", "25m0s", "50m0s", "1h50m0s", "2h50m0s", "3h50m0s", "4h50m0s", "5h50m0s", "6h50m0s", "7h50m0s", "10h50m0s",
-		}},
-	} {
-		for _, sendType := range []asaastest.SendType{asaastest.Sequentially, asaastest.NonSequentially} {
-			fake := newFake(t)
-			fake.Schedule = test.schedule
-			webhook := fake.AddWebhook(asaastest.Webhook{Handler: newShop(http.StatusInternalServerError), SendType: sendType})
-			began := fake.Now()
-			fake.Emit(paid("evt_1"))
-			fake.Advance(13 * 24 * time.Hour)
+	at := []string{ // of the attempts, since the first
+		"0s", "30s", "1m30s", "5m0s", "10m0s", "25m0s", "50m0s", "1h50m0s", "2h50m0s", "3h50m0s", "4h50m0s", "5h50m0s", "7h50m0s", "9h50m0s", "12h50m0s",
+	}
+	for _, sendType := range []asaastest.SendType{asaastest.Sequentially, asaastest.NonSequentially} {
+		fake := newFake(t)
+		webhook := fake.AddWebhook(asaastest.Webhook{Handler: newShop(http.StatusInternalServerError), SendType: sendType})
+		began := fake.Now()
+		fake.Emit(paid("evt_1"))
+		fake.Advance(13 * 24 * time.Hour)
 
-			failed := of(fake, asaastest.Failed)
-			if diff := cmp.Diff(test.at, times(began, failed)); diff != "" {
-				t.Errorf("%s, %s: attempts (-want +got):\n%s", test.why, sendType, diff)
+		failed := of(fake, asaastest.Failed)
+		if diff := cmp.Diff(at, times(began, failed)); diff != "" {
+			t.Errorf("%s: attempts (-want +got):\n%s", sendType, diff)
+		}
+		for i, e := range failed {
+			var next time.Time
+			if i+1 < len(failed) {
+				next = failed[i+1].At
 			}
-			for i, e := range failed {
-				var next time.Time
-				if i+1 < len(failed) {
-					next = failed[i+1].At
-				}
-				if e.Attempt != i+1 || !e.Next.Equal(next) || e.Status != http.StatusInternalServerError {
-					t.Errorf("%s, %s: failure %d is %s", test.why, sendType, i+1, e)
-				}
+			if e.Attempt != i+1 || !e.Next.Equal(next) || e.Status != http.StatusInternalServerError {
+				t.Errorf("%s: failure %d is %s", sendType, i+1, e)
 			}
-			emails := []string{test.at[4], test.at[9], test.at[14]}
-			if diff := cmp.Diff(emails, times(began, of(fake, asaastest.Emailed))); diff != "" {
-				t.Errorf("%s, %s: e-mails (-want +got):\n%s", test.why, sendType, diff)
-			}
-			if diff := cmp.Diff(test.at[14:], times(began, of(fake, asaastest.Paused))); diff != "" {
-				t.Errorf("%s, %s: pauses (-want +got):\n%s", test.why, sendType, diff)
-			}
-			if w := fake.Webhook(webhook); !w.Interrupted || w.Penalized != 15 || w.Pending != 1 {
-				t.Errorf("%s, %s: in the end it is %+v", test.why, sendType, w)
-			}
+		}
+		emails := []string{at[4], at[9], at[14]}
+		if diff := cmp.Diff(emails, times(began, of(fake, asaastest.Emailed))); diff != "" {
+			t.Errorf("%s: e-mails (-want +got):\n%s", sendType, diff)
+		}
+		if diff := cmp.Diff(at[14:], times(began, of(fake, asaastest.Paused))); diff != "" {
+			t.Errorf("%s: pauses (-want +got):\n%s", sendType, diff)
+		}
+		if w := fake.Webhook(webhook); !w.Interrupted || w.Penalized != 15 || w.Pending != 1 {
+			t.Errorf("%s: in the end it is %+v", sendType, w)
 		}
 	}
 }

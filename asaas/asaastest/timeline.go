@@ -89,31 +89,15 @@ const (
 
 func (f Fault) has(other Fault) bool { return f&other != 0 }
 
-// RetrySchedule is Asaas's penalty for a receiver that fails: the wait before each
-// attempt. Its first element is 0, and after the last attempt has failed, the
-// queue is paused. Asaas does not say whether it counts the waits from one
-// attempt to the next; the fake does.
-type RetrySchedule [maxFailures]time.Duration
-
 // maxFailures in a row pause a queue.
 const maxFailures = 15
 
-// The waits as Asaas's pages give them.
-var (
-	// PortugueseSchedule is of the current page in Portuguese: 12 h 50 min in all.
-	// See https://docs.asaas.com/docs/penalização-de-filas.
-	PortugueseSchedule = schedule(2*time.Hour, 2*time.Hour)
-
-	// EnglishSchedule is of the page in English, 10 h 50 min in all: an hour before
-	// the attempts 13 and 14 instead of two. See
-	// https://docs.asaas.com/docs/queue-penalty.
-	EnglishSchedule = schedule(time.Hour, time.Hour)
-)
-
-// schedule holds the rules that the pages share, with the waits in which they differ.
-func schedule(thirteenth, fourteenth time.Duration) RetrySchedule {
-	const m, h = time.Minute, time.Hour
-	return RetrySchedule{0, m / 2, m, 7 * m / 2, 5 * m, 15 * m, 25 * m, h, h, h, h, h, thirteenth, fourteenth, 3 * h}
+// waits are Asaas's penalty for a receiver that fails: the pause before each attempt, 12 h 50 min in all. After the last
+// attempt has failed, the queue is paused. Asaas does not say whether it counts the waits from one attempt to the
+// next; the fake does. See https://docs.asaas.com/docs/penalização-de-filas.
+var waits = [maxFailures]time.Duration{
+	0, 30 * time.Second, time.Minute, 210 * time.Second, 5 * time.Minute, 15 * time.Minute, 25 * time.Minute,
+	time.Hour, time.Hour, time.Hour, time.Hour, time.Hour, 2 * time.Hour, 2 * time.Hour, 3 * time.Hour,
 }
 
 // isEmail reports whether Asaas writes an e-mail after so many failures in a row.
