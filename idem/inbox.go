@@ -143,7 +143,7 @@ func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []resul
 	if err == nil {
 		return results
 	}
-	canceled := pgtx.SQLState(err) == queryCanceled // by the statement_timeout of a role: fewer events take less time
+	canceled := pgtx.Canceled(err) // by the statement_timeout of a role: fewer events take less time
 	if len(events) > 1 && (!pgtx.Unavailable(err) || canceled) {
 		results = nil
 		size := 1
@@ -161,8 +161,6 @@ func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []resul
 	}
 	return results
 }
-
-const queryCanceled = "57014"
 
 // insert stores events and returns the result of each. An event may be stored already, or be twice among
 // events.

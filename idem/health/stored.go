@@ -248,7 +248,7 @@ func examine[T any](
 		x.add(name, true, "it is not known: "+err.Error(), nil)
 	case isPooled(err):
 		x.add(name, false, pooled, err)
-	case pgtx.SQLState(err) == queryCanceled, errors.Is(err, context.DeadlineExceeded):
+	case pgtx.Canceled(err), errors.Is(err, context.DeadlineExceeded):
 		if locked := x.findLock(); locked != "" {
 			x.add(name, false, locked, err)
 			return
@@ -286,9 +286,6 @@ func isPooled(err error) bool {
 	state := pgtx.SQLState(err)
 	return state == "26000" || state == "42P05"
 }
-
-// queryCanceled is the SQLSTATE of a statement that took too long.
-const queryCanceled = "57014"
 
 // limited asks Postgres, which gives up after Timeout: a connection is not lost
 // because there is much to read.

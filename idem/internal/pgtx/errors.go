@@ -60,9 +60,12 @@ func Retryable(err error) bool {
 // TookTooLong reports whether an answer did not come in time, or Postgres gave up a statement, or a wait for
 // a lock, because of a time-out of the role or the database.
 func TookTooLong(err error) bool {
-	code := SQLState(err)
-	return errors.Is(err, context.DeadlineExceeded) || code == "57014" || code == "55P03"
+	return errors.Is(err, context.DeadlineExceeded) || Canceled(err) || SQLState(err) == "55P03"
 }
+
+// Canceled reports whether Postgres gave up a statement, because of a statement_timeout or because somebody has
+// asked it to.
+func Canceled(err error) bool { return SQLState(err) == "57014" }
 
 // RowLocked reports whether a statement gave up its wait for a row that another transaction has locked. The
 // error of a wait for a whole table names no index entry.

@@ -259,15 +259,12 @@ func (e *examination) run(ctx context.Context, c examine) (found []Finding, err 
 	return found, err
 }
 
-// canceled is the SQLSTATE of a statement that took too long.
-const canceled = "57014"
-
 // within calls f with a transaction as the database, and rolls it back. No statement of it waits long, for a lock
 // or for the disk. It tries again if a statement_timeout of some milliseconds cancels the begin.
 func (e *examination) within(ctx context.Context, f func() error) (err error) {
 	const begin = `begin; set local statement_timeout = '20s'; set local lock_timeout = '3s'`
 	for range 10 {
-		if e.db.Tx, err = e.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin}); pgtx.SQLState(err) != canceled {
+		if e.db.Tx, err = e.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin}); !pgtx.Canceled(err) {
 			break
 		}
 	}

@@ -34,7 +34,7 @@ func (e *examination) statementTimeout(ctx context.Context) (found []Finding, er
 	for range 10 {
 		err = e.pool.QueryRow(ctx, `select make_interval(secs => setting::int / 1000.0), source, quote_ident(session_user), quote_ident(current_database())
 			from pg_settings where name = 'statement_timeout'`, mode).Scan(&limit, &source, &role, &database)
-		if pgtx.SQLState(err) != canceled {
+		if !pgtx.Canceled(err) {
 			break
 		}
 	}
