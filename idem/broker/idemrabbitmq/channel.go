@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"sync"
@@ -103,14 +102,17 @@ func (e lossError) final() bool {
 var tooLarge = regexp.MustCompile(`message size \d+ is larger than.* max size (\d+)`)
 
 // maxBody is the size of the largest body that the broker takes, if another one was larger and
-// closed the channel. Else there is no limit.
-func (e lossError) maxBody() int {
-	if match := tooLarge.FindStringSubmatch(e.Error()); match != nil {
-		if limit, err := strconv.Atoi(match[1]); err == nil {
-			return limit
-		}
+// closed the channel; else 0.
+func (e lossError) maxBody() int64 {
+	if e.cause == nil {
+		return 0
 	}
-	return math.MaxInt
+	match := tooLarge.FindStringSubmatch(e.Error())
+	if match == nil {
+		return 0
+	}
+	limit, _ := strconv.ParseInt(match[1], 10, 64)
+	return limit
 }
 
 // errNoAnswer says that the broker has not answered any caller for a while.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -39,6 +40,8 @@ type Publisher struct {
 	mu     sync.Mutex
 	latest *opening
 	closed bool
+
+	maxBody atomic.Int64 // the broker's max_message_size, once a message of this connection was larger; else 0
 }
 
 var _ broker.Publisher = (*Publisher)(nil)
@@ -105,7 +108,7 @@ func (o *opening) useless() bool {
 	}
 }
 
-// attempts is the number of channels that a message is published on while they are lost: one
+// attempts is the number of channels that a message is published on while they are lost: the first one
 // that is too large for the broker takes its channel from others, and a broker that is
 // restarted may be back.
 const attempts = 5
@@ -115,7 +118,8 @@ const attempts = 5
 //
 // It returns an error if the message goes to no queue, if the broker refuses it,
 // because a queue is full for example, or if it is larger than the broker's
-// max_message_size. While the broker hangs, or blocks publishers for lack of memory or
+// max_message_size. The broker tells that limit once a message is larger; from then on,
+// until the connection is lost, no other such message is sent. While the broker hangs, or blocks publishers for lack of memory or
 // disk, Publish waits until ctx ends. If the connection is lost meanwhile, it connects
 // and publishes again.
 func (p *Publisher) Publish(ctx context.Context, m broker.Message) error {
@@ -129,23 +133,36 @@ func (p *Publisher) Publish(ctx context.Context, m broker.Message) error {
 	}
 	for n := 1; err == nil; n++ {
 		var c *channel
-		if c, err = p.channel(ctx); err != nil {
+		if c, err = p.channel(ctx); err == nil {
+			err = p.checkSize(m)
+		}
+		if err != nil {
 			break
 		}
 		err = c.publish(ctx, p.exchange, key, out)
 		loss, lost := errors.AsType[lossError](err)
+		if limit := loss.maxBody(); limit > 0 {
+			p.maxBody.Store(limit)
+		}
 		switch {
 		case err == nil:
 			return nil
 		case errors.Is(err, errNoAnswer):
 			c.abandon()
-		case lost && len(m.Body) > loss.maxBody():
-			err = fmt.Errorf("%w: its %d bytes are more than the broker's max_message_size, which is %d: raise that, or lower the relay's MaxBody", broker.ErrTooLarge, len(m.Body), loss.maxBody())
 		case lost && !loss.final() && n < attempts:
-			err = nil
+			err = p.checkSize(m) // nil if another message is the cause, or the broker
 		}
 	}
 	return fmt.Errorf("idemrabbitmq: %s %s is not published: %w", m.Type, m.ID, explainAbsent(err))
+}
+
+// checkSize returns an error for a message that the broker is known not to take. It would close the channel, which is
+// that of others, too.
+func (p *Publisher) checkSize(m broker.Message) error {
+	if limit := p.maxBody.Load(); limit > 0 && int64(len(m.Body)) > limit {
+		return fmt.Errorf("%w: its %d bytes are more than the broker's max_message_size, which is %d: raise that, or lower the relay's MaxBody", broker.ErrTooLarge, len(m.Body), limit)
+	}
+	return nil
 }
 
 // channel returns the open channel, or waits for one.
@@ -158,6 +175,9 @@ func (p *Publisher) channel(ctx context.Context) (*channel, error) {
 	o := p.latest
 	if o == nil || o.useless() {
 		if o != nil && o.err == nil {
+			if !o.channel.IsClosed() || o.channel.conn.IsClosed() { // the next broker may take more
+				p.maxBody.Store(0)
+			}
 			o.channel.abandon() // its connection, too
 		}
 		o = &opening{done: make(chan struct{})}

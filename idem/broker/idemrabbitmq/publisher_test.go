@@ -3,6 +3,7 @@ package idemrabbitmq_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"runtime"
@@ -16,8 +17,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/broker/idemrabbitmq"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func newPublisher(t testing.TB, dial idemrabbitmq.Dial, exchange, key string) *idemrabbitmq.Publisher {
@@ -129,30 +130,71 @@ func TestOnlyWhatHasAQueueIsPublished(t *testing.T) {
 	}
 }
 
-func TestAMessageThatIsTooLargeFailsAloneAndAtOnce(t *testing.T) {
+// The first one that is too large takes its channel from others, which publish on another one. After that none is sent.
+func TestMessagesThatAreTooLargeFailAloneAndAtOnce(t *testing.T) {
 	t.Parallel()
 	n := running(t, shared) // its limit is known
 	queue := declare(t, n.url(), nil)
-	p := newPublisher(t, dialer(n.url()), "", queue)
+	var dials atomic.Int64
+	p := newPublisher(t, func() (*amqp.Connection, error) { dials.Add(1); return amqp.Dial(n.url()) }, "", queue)
 	large := broker.Message{Type: "large", Body: make([]byte, maxMessageSize+1)}
-	var publishing sync.WaitGroup
-	for range 4 {
-		publishing.Go(func() {
-			if err := p.Publish(t.Context(), large); err == nil || !strings.Contains(err.Error(), "max_message_size, which is 1048576") {
-				t.Errorf("publishing %d bytes ended with %v", len(large.Body), err)
-			}
-		})
-		for range 16 {
+	publish := func(larges, smalls int) {
+		var publishing sync.WaitGroup
+		for range larges {
+			publishing.Go(func() {
+				if err := p.Publish(t.Context(), large); !errors.Is(err, broker.ErrTooLarge) || !strings.Contains(err.Error(), "max_message_size, which is 1048576") {
+					t.Errorf("publishing %d bytes ended with %v", len(large.Body), err)
+				}
+			})
+		}
+		for range smalls {
 			publishing.Go(func() {
 				if err := p.Publish(t.Context(), broker.Message{Type: "small"}); err != nil {
 					t.Error("beside one that is too large: ", err)
 				}
 			})
 		}
+		publishing.Wait()
 	}
-	publishing.Wait()
+	publish(4, 64) // at the same time: the broker's limit is not known yet
+	publish(0, 1)
+	before := dials.Load()
+	publish(400, 400)
+	if now := dials.Load(); now != before {
+		t.Errorf("%d more connections were opened for messages that the broker is known not to take", now-before)
+	}
 	if err := p.Publish(t.Context(), broker.Message{Type: "largest", Body: make([]byte, maxMessageSize)}); err != nil {
 		t.Error("the largest that the broker takes: ", err)
+	}
+}
+
+// Another node of the broker, or the same one after a restart, may take more.
+func TestTheLimitOfABrokerIsForgottenWithItsConnection(t *testing.T) {
+	t.Parallel()
+	n := ownNode(t)
+	queue := declare(t, n.url(), nil)
+	var connections []*amqp.Connection
+	p := newPublisher(t, func() (*amqp.Connection, error) {
+		c, err := amqp.Dial(n.url())
+		connections = append(connections, c)
+		return c, err
+	}, "", queue)
+	large := broker.Message{Type: "large", Body: make([]byte, maxMessageSize+1)}
+	for _, m := range []broker.Message{large, {Type: "small"}, large} {
+		if err := p.Publish(t.Context(), m); errors.Is(err, broker.ErrTooLarge) != (m.Type == "large") {
+			t.Errorf("publishing one that is %s ended with %v", m.Type, err)
+		}
+	}
+	limit := func(bytes int) {
+		n.ctl(t, "eval", fmt.Sprintf("application:set_env(rabbit, max_message_size, %d).", bytes))
+	}
+	limit(2 * maxMessageSize)
+	defer limit(maxMessageSize)
+	if err := connections[len(connections)-1].Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Publish(t.Context(), large); err != nil {
+		t.Error("after the broker's limit was raised: ", err)
 	}
 }
 
@@ -336,10 +378,10 @@ func TestADialThatPanicsOrReturnsNothingIsAnError(t *testing.T) {
 			go func() {
 				ended <- idemrabbitmq.ConsumeWith(ctx, settings, func() (*amqp.Connection, error) { tried <- struct{}{}; return dial() }, "q", nil)
 			}()
-			brokertest.Next(t, tried)
-			brokertest.Next(t, tried) // it goes on
+			testkit.Next(t, tried)
+			testkit.Next(t, tried) // it goes on
 			cancel()
-			if err := brokertest.Next(t, ended); err != nil {
+			if err := testkit.Next(t, ended); err != nil {
 				t.Errorf("Consume ended with %v", err)
 			}
 		})
