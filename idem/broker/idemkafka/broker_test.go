@@ -19,6 +19,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/broker/idemkafka"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // seedsVariable names the variable with the addresses of real brokers, divided by
@@ -169,7 +170,7 @@ func startFakeWith(t testing.TB, partitions int32) *fake {
 	t.Helper()
 	f := &fake{topic: "webhooks", dir: t.TempDir(), changed: make(chan struct{}, 1)}
 	for range 3 {
-		port, err := brokertest.FreePort()
+		port, err := testkit.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/broker/idemrabbitmq"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // consume consumes until stop is called, which waits for the end.
@@ -40,7 +41,7 @@ func TestWhatOthersPublishIsConsumedToo(t *testing.T) {
 	}
 	got := make(chan broker.Message)
 	consume(t, broker.Consumer{}, url, queue, func(_ context.Context, m broker.Message) error { got <- m; return nil })
-	m := brokertest.Next(t, got)
+	m := testkit.Next(t, got)
 	m.Time = m.Time.UTC()
 	if diff := cmp.Diff(broker.Message{ID: "7", Type: "paid", Time: at, Body: []byte("{}")}, m); diff != "" {
 		t.Errorf("the message (-want +got)\n%s", diff)
@@ -63,12 +64,12 @@ func TestWhatIsNotHandledWhenConsumeEndsIsBackInTheQueue(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	brokertest.Next(t, begun)
+	testkit.Next(t, begun)
 	stop()
 	back := make(chan bool)
 	consume(t, broker.Consumer{}, url, queue, func(context.Context, broker.Message) error { back <- true; return nil })
 	for range 100 {
-		brokertest.Next(t, back)
+		testkit.Next(t, back)
 	}
 }
 
@@ -88,8 +89,8 @@ func TestAHandlerMayBeSlowerThanTheConsumerTimeout(t *testing.T) {
 		handled <- true
 		return nil
 	})
-	brokertest.Next(t, handled)
-	brokertest.Next(t, handled) // it came again
+	testkit.Next(t, handled)
+	testkit.Next(t, handled) // it came again
 	log.await(t, "it will come again")
 }
 
@@ -102,7 +103,7 @@ func (l lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, ni
 
 // await waits until a line has that text.
 func (l lines) await(t testing.TB, text string) {
-	for !strings.Contains(brokertest.Next(t, l), text) {
+	for !strings.Contains(testkit.Next(t, l), text) {
 	}
 }
 
@@ -140,7 +141,7 @@ func TestConsumingGoesOnAfterTheQueueWasDeletedAndMadeAgain(t *testing.T) {
 		if err := p.Publish(t.Context(), broker.Message{Type: "paid"}); err != nil {
 			t.Fatal(err)
 		}
-		brokertest.Next(t, got)
+		testkit.Next(t, got)
 	}
 }
 
@@ -153,7 +154,7 @@ func TestConsumeEndsWhileTheBrokerHangs(t *testing.T) {
 	}
 	handled := make(chan struct{})
 	stop := consume(t, broker.Consumer{}, n.url(), queue, func(context.Context, broker.Message) error { close(handled); return nil })
-	brokertest.Next(t, handled)
+	testkit.Next(t, handled)
 	resume := n.hang(t)
 	defer resume()
 	start := time.Now()
