@@ -128,23 +128,32 @@ func (s *statement) Exec([]driver.Value) (driver.Result, error) { return nil, er
 // Query makes a statement a [driver.Stmt]. Package database/sql does not call it.
 func (s *statement) Query([]driver.Value) (driver.Rows, error) { return nil, errOld }
 
-// formats asks for values in binary where their text depends on settings, and where
-// pgx reads binary faster. All others come as text, which database/sql can scan.
-var formats = pgx.QueryResultFormatsByOID{
-	pgtype.BoolOID:        pgx.BinaryFormatCode,
-	pgtype.ByteaOID:       pgx.BinaryFormatCode,
-	pgtype.DateOID:        pgx.BinaryFormatCode,
-	pgtype.TimestampOID:   pgx.BinaryFormatCode,
-	pgtype.TimestamptzOID: pgx.BinaryFormatCode,
-	pgtype.Int2OID:        pgx.BinaryFormatCode,
-	pgtype.Int4OID:        pgx.BinaryFormatCode,
-	pgtype.Int8OID:        pgx.BinaryFormatCode,
-	pgtype.Float4OID:      pgx.BinaryFormatCode,
-	pgtype.Float8OID:      pgx.BinaryFormatCode,
-	pgtype.CIDOID:         pgx.BinaryFormatCode,
-	pgtype.OIDOID:         pgx.BinaryFormatCode,
-	pgtype.XIDOID:         pgx.BinaryFormatCode,
+// scanTypes are the types of Go that database/sql shows for those of Postgres, as package stdlib of pgx does. All others
+// are a string.
+var scanTypes = map[uint32]reflect.Type{
+	pgtype.BoolOID:        reflect.TypeFor[bool](),
+	pgtype.ByteaOID:       reflect.TypeFor[[]byte](),
+	pgtype.DateOID:        reflect.TypeFor[time.Time](),
+	pgtype.TimestampOID:   reflect.TypeFor[time.Time](),
+	pgtype.TimestamptzOID: reflect.TypeFor[time.Time](),
+	pgtype.Int2OID:        reflect.TypeFor[int16](),
+	pgtype.Int4OID:        reflect.TypeFor[int32](),
+	pgtype.Int8OID:        reflect.TypeFor[int64](),
+	pgtype.Float4OID:      reflect.TypeFor[float32](),
+	pgtype.Float8OID:      reflect.TypeFor[float64](),
+	pgtype.NumericOID:     reflect.TypeFor[float64](),
 }
+
+// formats asks for these in binary, because the text of some depends on settings. A numeric keeps its digits
+// as text, and all others come as text, which database/sql can scan.
+var formats = func() pgx.QueryResultFormatsByOID {
+	all := pgx.QueryResultFormatsByOID{}
+	for oid := range scanTypes {
+		all[oid] = pgx.BinaryFormatCode
+	}
+	delete(all, pgtype.NumericOID)
+	return all
+}()
 
 // rows are the rows of a query, all read: so that another statement can be executed
 // before the last row is scanned, and rows that are never closed hold no connection.
@@ -226,29 +235,14 @@ func (r *rows) Next(dest []driver.Value) error {
 func (r *rows) ColumnTypeDatabaseTypeName(i int) string { return r.types[i].name }
 func (r *rows) ColumnTypeScanType(i int) reflect.Type   { return r.types[i].scan }
 
-// typeOf returns how database/sql shows a type of Postgres, as package stdlib of pgx does.
+// typeOf returns how database/sql shows a type of Postgres.
 func typeOf(types *pgtype.Map, oid uint32) columnType {
 	t := columnType{strconv.FormatUint(uint64(oid), 10), reflect.TypeFor[string]()}
 	if known, ok := types.TypeForOID(oid); ok {
 		t.name = strings.ToUpper(known.Name)
 	}
-	switch oid {
-	case pgtype.Float8OID, pgtype.NumericOID:
-		t.scan = reflect.TypeFor[float64]()
-	case pgtype.Float4OID:
-		t.scan = reflect.TypeFor[float32]()
-	case pgtype.Int8OID:
-		t.scan = reflect.TypeFor[int64]()
-	case pgtype.Int4OID:
-		t.scan = reflect.TypeFor[int32]()
-	case pgtype.Int2OID:
-		t.scan = reflect.TypeFor[int16]()
-	case pgtype.BoolOID:
-		t.scan = reflect.TypeFor[bool]()
-	case pgtype.DateOID, pgtype.TimestampOID, pgtype.TimestamptzOID:
-		t.scan = reflect.TypeFor[time.Time]()
-	case pgtype.ByteaOID:
-		t.scan = reflect.TypeFor[[]byte]()
+	if scan, ok := scanTypes[oid]; ok {
+		t.scan = scan
 	}
 	return t
 }
