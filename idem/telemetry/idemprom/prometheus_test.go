@@ -26,7 +26,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/broker/brokertest"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // server is a Prometheus that scrapes a shop once a second, with the alerts.
@@ -58,7 +58,7 @@ func startPrometheus(t *testing.T, target string) *server {
 	if err := os.WriteFile(filepath.Join(folder, "prometheus.yml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	port, err := brokertest.FreePort()
+	port, err := testkit.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestPrometheusScrapesTheMetricsAndFindsTheParkedEvent(t *testing.T) {
 		n, err := p.query(`count_over_time(webhook_attempts_total[1m]) > 1`)
 		return n > 0 && err == nil
 	})
-	for name := range table(t, "doc.go") {
+	for name := range table(t) {
 		if n, err := p.query(name + " or " + name + "_bucket"); n == 0 || err != nil {
 			t.Errorf("Prometheus has %d series of %s, %v", n, name, err)
 		}
