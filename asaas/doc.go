@@ -97,7 +97,7 @@
 // An account that was there before the others keeps having no scope: its token stays
 // with NewDispatcher. With a scope that is introduced later, each event that comes again is
 // a new event, and is done twice. Move the events first: see
-// operator.Operator.Rescope, and idem help rescope.
+// operator.Operator.PlanRescope, and idem help rescope.
 //
 // # Behind a proxy
 //

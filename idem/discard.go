@@ -60,7 +60,7 @@ func unrecorded(context.Context, pgx.Tx, []string) error { return nil }
 // order of its entity: workers process them. Events that are being processed are left. Requeue returns the
 // number of requeued events.
 //
-// Requeue does not check that workers run: see operator.Operator.Requeue, which does.
+// Requeue does not check that workers run: see operator.Operator.PlanRequeue, which does.
 func (i *Inbox) Requeue(ctx context.Context, f Filter) (int64, error) {
 	return i.requeue(ctx, f, unrecorded)
 }

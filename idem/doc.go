@@ -157,7 +157,7 @@
 // operator.Operator.Conflicts lists those.
 //
 // The scope is part of an event's name for good: see [Event]. Before an account gets one, or another one, move its
-// events with operator.Operator.Rescope; [Serve] and package health notice what was not moved.
+// events with operator.Operator.PlanRescope; [Serve] and package health notice what was not moved.
 //
 // # Without HTTP
 //

@@ -21,7 +21,7 @@ import (
 // Source, Scope and ID together name the event: two deliveries with the same three are the same event. A
 // delivery of an event that is done, pending or discarded has no effect; an event that is retrying, unhandled
 // or parked is processed again. So none of the three may change for an event that may come again: see
-// operator.Operator.Rescope.
+// operator.Operator.PlanRescope.
 type Event struct {
 	Source string // the provider: "asaas", "zeltapay"
 	Scope  string // the provider's account or environment, at most 255 bytes; "" if there is only one
@@ -121,7 +121,7 @@ func errorText(err error) *string {
 // Ignores and Route. Its methods are called from many goroutines at once.
 type Source interface {
 	// Name is the provider's name. It is part of every stored event's key, so
-	// it never changes (unless operator.Operator.Rescope moves the events), and has no slash.
+	// it never changes (unless operator.Operator.PlanRescope moves the events), and has no slash.
 	Name() string
 
 	// Open verifies a delivery and names its event. It refuses a request that the headers

@@ -340,7 +340,12 @@ func Example_operator() {
 	deliver(processor, received)
 
 	ana := operator.New(processor, "ana@shop")
-	if _, err := ana.Discard(ctx, idem.Filter{Types: []string{"PAYMENT_RECEIVED"}}, "paid in the shop"); err != nil {
+	plan, err := ana.PlanDiscard(ctx, idem.Filter{Types: []string{"PAYMENT_RECEIVED"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(plan.Count, "to be given up") // and now ask
+	if _, err := plan.Do(ctx, "paid in the shop"); err != nil {
 		log.Fatal(err)
 	}
 	actions, err := ana.Actions(ctx, 0, 10)
@@ -352,7 +357,8 @@ func Example_operator() {
 	}
 	// Output:
 	// 200 {"received":true}
-	// ana@shop: discard of states unhandled parked; types PAYMENT_RECEIVED (paid in the shop): 1 discarded
+	// 1 to be given up
+	// ana@shop: discard of states unhandled parked; types PAYMENT_RECEIVED; 1 by row key (paid in the shop): 1 discarded
 }
 
 // printer is a broker.

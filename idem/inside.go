@@ -77,7 +77,7 @@ func (in insideCommon) Rows(f Filter) store.Filter { return f.of(in.c.source.Nam
 // Stored returns a row as an event.
 func (in insideCommon) Stored(r store.Row) StoredEvent { return storedEvent(r) }
 
-// Choose returns f with its Events set to the events that f chooses now: see operator.Operator.Choose.
+// Choose returns f with its Events set to the events that f chooses now: an operator.Plan names those that a person has seen.
 func (in insideCommon) Choose(ctx context.Context, f Filter) (Filter, error) {
 	keys, err := in.c.find(ctx, f)
 	if err != nil {

@@ -22,7 +22,7 @@ type Filter struct {
 	Types  []string // the provider's event names
 	Keys   []string // the entities that events are about
 	IDs    []string // the provider's event ids
-	Events []string // row keys, as operator.Operator.Choose returns them
+	Events []string // row keys, as an operator.Plan names those that a person has seen
 	Failed bool     // only events with a failed attempt, also those that are tried again by themselves
 
 	// Events that arrived at ReceivedFrom or later, and before ReceivedUntil, by the
@@ -97,7 +97,7 @@ type StoredEvent struct {
 	DoneAt     time.Time // done: when the successful attempt began
 	ConflictAt time.Time // when the event was first delivered with another body: see operator.Operator.Conflicts; zero if never
 
-	// AcknowledgedAt is when a person took note of the event: see operator.Operator.Acknowledge. It is zero if
+	// AcknowledgedAt is when a person took note of the event: see operator.Operator.PlanAcknowledge. It is zero if
 	// nobody has, and once the event has changed: a parked one has failed again, or one that was tried again by
 	// itself is parked.
 	AcknowledgedAt time.Time
@@ -191,7 +191,7 @@ type Stats struct {
 	Unhandled Backlog // no handler when they arrived
 	Parked    Backlog // do not decode, or failed too often; kept until they are replayed, requeued or discarded
 
-	Acknowledged int64 // of all these: a person takes care of them; see operator.Operator.Acknowledge
+	Acknowledged int64 // of all these: a person takes care of them; see operator.Operator.PlanAcknowledge
 
 	BlockedKeys int64 // entities with events that wait for an earlier one; see operator.Operator.Blocked
 }

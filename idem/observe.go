@@ -275,7 +275,7 @@ func (ep *Endpoint) logError(ctx context.Context, message string, e Event, err e
 func (ep *Endpoint) logFirstConflict(ctx context.Context, e Event, found store.Found) {
 	if found.FirstConflict {
 		ep.logAttrs(ctx, slog.LevelWarn, "webhook conflict: another body is stored with this event id, and only one of them is processed; "+
-			"see whether the id was used twice, or two accounts deliver to one address without scopes (and see operator.Operator.Rescope before you introduce any)", nameAttrs(e)...)
+			"see whether the id was used twice, or two accounts deliver to one address without scopes (and see operator.Operator.PlanRescope before you introduce any)", nameAttrs(e)...)
 	}
 }
 

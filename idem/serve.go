@@ -58,7 +58,7 @@ type Receiver interface {
 // it is stopped, its work is done, and the others go on; context.Canceled is no error of a stopped part.
 //
 // Serve returns an error immediately if this program has introduced a scope, and the events that were stored
-// without one were not moved: see operator.Operator.Rescope. If another program may still store events
+// without one were not moved: see operator.Operator.PlanRescope. If another program may still store events
 // without a scope, or this program has run before, Serve starts, and health is red.
 //
 // At the start Serve logs a warning if a source has no token or secret to verify with, and if workers can

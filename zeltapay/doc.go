@@ -93,7 +93,7 @@
 // returns to a handler. An account that was there before the others keeps having no scope:
 // its secret stays with NewDispatcher. With a scope that is introduced later, each event
 // that comes again is a new event, and is done twice, unless the events are moved first:
-// see operator.Operator.Rescope.
+// see operator.Operator.PlanRescope.
 //
 // # Test your endpoint
 //

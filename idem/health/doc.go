@@ -24,7 +24,7 @@
 //	retrying    no event has failed for longer than MaxRetrying, or was started more than
 //	            ten times by workers, whether that counted as a failure or not
 //	parked      fewer than MaxParked events are parked and not acknowledged: see
-//	            operator.Operator.Acknowledge and idem acknowledge
+//	            operator.Operator.PlanAcknowledge and idem acknowledge
 //	workers     no event that workers are to process has been due for longer than
 //	            MaxPending
 //	held        no event waits for a parked one of its entity

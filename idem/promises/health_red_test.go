@@ -75,7 +75,7 @@ func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T)
 	ana := operator.New(s.processor, "ana@shop")
 	acknowledges := func(f idem.Filter, want int64) {
 		t.Helper()
-		if n, err := ana.Acknowledge(t.Context(), f, "the shop knows"); n != want || err != nil {
+		if n, err := acted(t.Context(), "the shop knows")(ana.PlanAcknowledge(t.Context(), f)); n != want || err != nil {
 			t.Errorf("Acknowledge = %d, %v, want %d", n, err, want)
 		}
 	}
@@ -108,7 +108,7 @@ func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T)
 	if diff := cmp.Diff("ana@shop acknowledge: the shop knows, 1 acknowledged, 1", got); diff != "" {
 		t.Errorf("the trail (-want +got):\n%s", diff)
 	}
-	if _, err := operator.New(s.processor, "").Acknowledge(t.Context(), idem.Filter{}, "x"); err == nil {
+	if _, err := acted(t.Context(), "x")(operator.New(s.processor, "").PlanAcknowledge(t.Context(), idem.Filter{})); err == nil {
 		t.Error("an operator without a name acknowledges")
 	}
 
@@ -149,9 +149,9 @@ func TestFailingEventIsRedUntilItIsAcknowledgedAndAgainOnceItIsParked(t *testing
 	s.inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
 	s.inbox.MaxAttempts = 3
 	ana, e1 := operator.New(s.inbox, "ana@shop"), idem.Filter{IDs: []string{"e1"}}
-	does := func(what string, act func(context.Context, idem.Filter, string) (int64, error), f idem.Filter, want int64) {
+	does := func(what string, plan func(context.Context, idem.Filter) (*operator.Plan, error), f idem.Filter, want int64) {
 		t.Helper()
-		if n, err := act(t.Context(), f, "the bank is away"); n != want || err != nil {
+		if n, err := acted(t.Context(), "the bank is away")(plan(t.Context(), f)); n != want || err != nil {
 			t.Errorf("%s = %d, %v, want %d", what, n, err, want)
 		}
 	}
@@ -162,32 +162,32 @@ func TestFailingEventIsRedUntilItIsAcknowledgedAndAgainOnceItIsParked(t *testing
 		s.wantHealth(reason, s.newHealth(s.inbox), check, says)
 	}
 	s.store(letter("e1", "o1", 0))
-	does("Acknowledge of what was never tried", ana.Acknowledge, e1, 0)
+	does("Acknowledge of what was never tried", ana.PlanAcknowledge, e1, 0)
 	again("it fails", "retrying", "an event has failed for 11m")
-	does("Acknowledge", ana.Acknowledge, idem.Filter{}, 1)
+	does("Acknowledge", ana.PlanAcknowledge, idem.Filter{}, 1)
 	s.wantHealth("acknowledged", s.newHealth(s.inbox), "", "")
 	if l, ok, err := ana.Lookup(t.Context(), "", "e1"); !ok || err != nil || l.AcknowledgedAt.IsZero() || l.Acknowledged.Actor != "ana@shop" || l.Acknowledged.Reason != "the bank is away" {
 		t.Errorf("Lookup says it is acknowledged by %q for %q at %s, %v, %v", l.Acknowledged.Actor, l.Acknowledged.Reason, l.AcknowledgedAt, ok, err)
 	}
 	again("it fails again, and is tried again", "", "")
-	if stats, err := ana.State(t.Context()); stats.Acknowledged != 1 || stats.Failing != 1 || err != nil {
-		t.Errorf("State has %d acknowledged of %d that fail, %v, want 1 of 1", stats.Acknowledged, stats.Failing, err)
+	if stats, err := ana.State(t.Context()); stats.Acknowledged != 1 || stats.FailingAcknowledged != 1 || stats.Failing.Events != 0 || err != nil {
+		t.Errorf("State has %d acknowledged, %d of those fail, and %d others, %v, want 1 that does", stats.Acknowledged, stats.FailingAcknowledged, stats.Failing.Events, err)
 	}
-	does("Unacknowledge", ana.Unacknowledge, e1, 1)
-	does("Unacknowledge of what is not acknowledged", ana.Unacknowledge, e1, 0)
+	does("Unacknowledge", ana.PlanUnacknowledge, e1, 1)
+	does("Unacknowledge of what is not acknowledged", ana.PlanUnacknowledge, e1, 0)
 	s.wantHealth("taken back", s.newHealth(s.inbox), "retrying", "an event has failed for 11m")
-	does("Acknowledge once more", ana.Acknowledge, e1, 1)
+	does("Acknowledge once more", ana.PlanAcknowledge, e1, 1)
 	again("nobody tries it any more", "parked", "1 events are parked, and nobody has acknowledged them since they failed: first e1, paid")
 
 	s.store(letter("e2", "o1", 0))
-	does("Acknowledge of the parked one", ana.Acknowledge, e1, 1)
+	does("Acknowledge of the parked one", ana.PlanAcknowledge, e1, 1)
 	s.wantHealth("what waited behind it is known, too", s.newHealth(s.inbox), "", "")
 	s.store(letter("e3", "o1", 0))
 	s.wantHealth("another comes to wait", s.newHealth(s.inbox), "held", "2 of o1, paid, for e1")
-	does("Unacknowledge the parked one", ana.Unacknowledge, e1, 1)
+	does("Unacknowledge the parked one", ana.PlanUnacknowledge, e1, 1)
 	s.wantHealth("taken back", s.newHealth(s.inbox), "held and parked", "1 events are parked")
 
-	does("Acknowledge before a requeue", ana.Acknowledge, e1, 1)
+	does("Acknowledge before a requeue", ana.PlanAcknowledge, e1, 1)
 	if n, err := s.inbox.Requeue(t.Context(), e1); n != 1 || err != nil {
 		t.Errorf("Requeue = %d, %v", n, err)
 	}

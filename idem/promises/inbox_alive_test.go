@@ -260,7 +260,7 @@ func TestRequeueIsRefusedWhereNoWorkersAreAlive(t *testing.T) {
 	requeue := func(without bool) (int64, error) {
 		o := operator.New(m.inbox, "ana")
 		o.RequeueWithoutWorkers = without
-		return o.Requeue(t.Context(), idem.Filter{}, "order 2 is there now")
+		return acted(t.Context(), "order 2 is there now")(o.PlanRequeue(t.Context(), idem.Filter{}))
 	}
 	for _, left := range []string{"", "now() - interval '1 minute'", "now() + interval '1 hour'"} {
 		if left != "" { // what died while no others were there, and before the clock was put back

@@ -268,7 +268,7 @@ func TestMigrationTakesNoRequeuedEventForAcknowledged(t *testing.T) {
 	s.store(letter("parked", "o1", 0))
 	s.store(letter("requeued", "o2", 0))
 	s.drain(2)
-	if n, err := operator.New(s.inbox, "ana@shop").Acknowledge(t.Context(), idem.Filter{}, "tomorrow"); n != 2 || err != nil {
+	if n, err := acted(t.Context(), "tomorrow")(operator.New(s.inbox, "ana@shop").PlanAcknowledge(t.Context(), idem.Filter{})); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
 	s.wantRequeued(idem.Filter{IDs: []string{"requeued"}}, 1)

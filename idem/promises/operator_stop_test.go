@@ -37,11 +37,7 @@ func TestStoppedReplayEndsAfterItsEventAndAnotherDoesTheRestOnce(t *testing.T) {
 		t.Errorf("Stop of what has ended = %v", err)
 	}
 
-	rest, err := bob.Choose(t.Context(), idem.Filter{IDs: []string{"e1", "e3", "e4"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := bob.Replay(t.Context(), rest, "the right one"); err != nil {
+	if _, err := replayed(t.Context(), "the right one")(bob.PlanReplay(t.Context(), idem.Filter{IDs: []string{"e1", "e3", "e4"}})); err != nil {
 		t.Fatal(err)
 	}
 	g.wantTries(t, map[string]int{"e1": 1, "bad2": 1, "e3": 1, "e4": 1})
@@ -57,7 +53,7 @@ func TestStoppedReplayEndsAfterItsEventAndAnotherDoesTheRestOnce(t *testing.T) {
 	want := []string{
 		`3 bob replay (states unhandled parked; ids e1 e3 e4; 2 by row key) "": 2 done, 0 failed, 0 without a handler`,
 		`2 bob stop (action 1) "": asked to end`,
-		`1 ana replay (states unhandled parked) "bob": 1 done, 1 failed, 0 without a handler; first failure: paid bad2; stopped by bob`,
+		`1 ana replay (states unhandled parked; 4 by row key) "bob": 1 done, 1 failed, 0 without a handler; first failure: paid bad2; stopped by bob`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("the trail (-want +got):\n" + diff)
@@ -139,7 +135,7 @@ func TestDiscardThatSomebodyStopsChangesNothing(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() {
-				_, err := operator.New(s.processor, "ana").Discard(t.Context(), idem.Filter{IDs: []string{"e2"}}, "a test")
+				_, err := acted(t.Context(), "a test")(operator.New(s.processor, "ana").PlanDiscard(t.Context(), idem.Filter{IDs: []string{"e2"}}))
 				ended <- err
 			}()
 			s.until(`select exists (select from pg_locks where not granted and relation = 'idem_events'::regclass)`)
@@ -169,19 +165,17 @@ func TestAnEventHasTheActionsThatTouchedItAndWhatTheyDid(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, err := ana.Replay(t.Context(), one, "")
+	_, err := replayed(t.Context(), "")(ana.PlanReplay(t.Context(), one))
 	do(err)
-	_, err = ana.DryReplay(t.Context(), idem.Filter{}, "")
+	_, err = replayed(t.Context(), "")(ana.PlanDryReplay(t.Context(), idem.Filter{}))
 	do(err)
-	_, err = ana.Acknowledge(t.Context(), one, "")
+	_, err = acted(t.Context(), "")(ana.PlanAcknowledge(t.Context(), one))
 	do(err)
-	_, err = ana.Requeue(t.Context(), one, "")
+	_, err = acted(t.Context(), "")(ana.PlanRequeue(t.Context(), one))
 	do(err)
-	_, err = ana.Discard(t.Context(), two, "a test")
+	_, err = acted(t.Context(), "a test")(ana.PlanDiscard(t.Context(), two))
 	do(err)
-	events, err := ana.WithID(t.Context(), "bad2")
-	do(err)
-	_, err = ana.Erase(t.Context(), events, "request 1")
+	_, err = acted(t.Context(), "request 1")(ana.PlanErase(t.Context(), two))
 	do(err)
 	for id, want := range map[string][]string{
 		"bad1": {"requeue requeued", "acknowledge acknowledged", "dry replay failed", "replay failed"},
@@ -221,7 +215,7 @@ func TestTrailTellsHowFarAReplayHasCome(t *testing.T) {
 			return err
 		})
 	})
-	if _, err := operator.New(s.processor, "ana").Replay(t.Context(), idem.Filter{}, "handler deployed"); err != nil {
+	if _, err := replayed(t.Context(), "handler deployed")(operator.New(s.processor, "ana").PlanReplay(t.Context(), idem.Filter{})); err != nil {
 		t.Fatal(err)
 	}
 	ended, err := operator.New(s.processor, "").Actions(t.Context(), 0, 10)
@@ -229,7 +223,7 @@ func TestTrailTellsHowFarAReplayHasCome(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := operator.Action{
-		Actor: "ana", Action: "replay", Source: "notes", Filter: "states unhandled parked", Reason: "handler deployed",
+		Actor: "ana", Action: "replay", Source: "notes", Filter: "states unhandled parked; 3 by row key", Reason: "handler deployed",
 		Events: 3, Result: "1 of 3: 1 done, 0 failed, 0 without a handler", Alive: true,
 	}
 	ignore := cmpopts.IgnoreFields(operator.Action{}, "ID", "At")
@@ -256,7 +250,7 @@ func TestReplayGoesOnAfterTheNetworkForgetsItsNote(t *testing.T) {
 	s.processor.Observe = func(context.Context, idem.Observation) { forget() }
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if r, err := operator.New(s.processor, "ana").Replay(ctx, idem.Filter{}, ""); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
+	if r, err := replayed(ctx, "")(operator.New(s.processor, "ana").PlanReplay(ctx, idem.Filter{})); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
 		t.Error(r, err)
 	}
 	s.wantEffects(2)
@@ -306,7 +300,7 @@ func (s *app) replaying(g *gated, ids ...string) (action int64, ended <-chan err
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", g.handle) })
 	failed := make(chan error, 1)
 	go func() {
-		_, err := operator.New(s.processor, "ana").Replay(context.WithoutCancel(s.Context()), idem.Filter{}, "handler deployed")
+		_, err := replayed(context.WithoutCancel(s.Context()), "handler deployed")(operator.New(s.processor, "ana").PlanReplay(context.WithoutCancel(s.Context()), idem.Filter{}))
 		failed <- err
 	}()
 	<-g.inside

@@ -33,18 +33,18 @@ func TestWhatAnOperatorDoesIsInTheAuditTrail(t *testing.T) {
 	var failed []string
 	ana.Failed = func(e idem.Event, err error) { failed = append(failed, e.ID+": "+err.Error()) }
 	two := idem.Filter{IDs: []string{"bad1", "bad2"}}
-	if r, err := ana.DryReplay(t.Context(), two, ""); counted(r) != counted(idem.Replayed{Failed: 2}) || err != nil {
+	if r, err := replayed(t.Context(), "")(ana.PlanDryReplay(t.Context(), two)); counted(r) != counted(idem.Replayed{Failed: 2}) || err != nil {
 		t.Error(r, err)
 	}
 	m.fixed.Store(true)
-	if r, err := ana.Replay(t.Context(), two, "the order came late"); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
+	if r, err := replayed(t.Context(), "the order came late")(ana.PlanReplay(t.Context(), two)); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
 		t.Error(r, err)
 	}
 	s.workersElsewhere("notes")
-	if n, err := ana.Requeue(t.Context(), idem.Filter{Keys: []string{"o3"}}, ""); n != 1 || err != nil {
+	if n, err := acted(t.Context(), "")(ana.PlanRequeue(t.Context(), idem.Filter{Keys: []string{"o3"}})); n != 1 || err != nil {
 		t.Error(n, err)
 	}
-	if n, err := ana.Discard(t.Context(), idem.Filter{ReceivedUntil: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)}, "a test"); n != 1 || err != nil {
+	if n, err := acted(t.Context(), "a test")(ana.PlanDiscard(t.Context(), idem.Filter{ReceivedUntil: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)})); n != 1 || err != nil {
 		t.Error(n, err)
 	}
 	failure := errors.New("it is not there")
@@ -59,10 +59,10 @@ func TestWhatAnOperatorDoesIsInTheAuditTrail(t *testing.T) {
 		t.Error("failed (-want +got):\n" + diff)
 	}
 	want := []operator.Action{
-		{Action: "dry replay", Filter: "states unhandled parked; ids bad1 bad2", Events: 2, Result: "0 done, 2 failed, 0 without a handler; first failure: paid bad1"},
-		{Action: "replay", Filter: "states unhandled parked; ids bad1 bad2", Reason: "the order came late", Events: 2, Result: "2 done, 0 failed, 0 without a handler"},
-		{Action: "requeue", Filter: "states unhandled parked; entities o3", Events: 1, Result: "1 requeued"},
-		{Action: "discard", Filter: "states unhandled parked; received until 2030-01-02T03:04:05Z", Reason: "a test", Events: 1, Result: "1 discarded"},
+		{Action: "dry replay", Filter: "states unhandled parked; ids bad1 bad2; 2 by row key", Events: 2, Result: "0 done, 2 failed, 0 without a handler; first failure: paid bad1"},
+		{Action: "replay", Filter: "states unhandled parked; ids bad1 bad2; 2 by row key", Reason: "the order came late", Events: 2, Result: "2 done, 0 failed, 0 without a handler"},
+		{Action: "requeue", Filter: "states unhandled parked; entities o3; 1 by row key", Events: 1, Result: "1 requeued"},
+		{Action: "discard", Filter: "states unhandled parked; 1 by row key; received until 2030-01-02T03:04:05Z", Reason: "a test", Events: 1, Result: "1 discarded"},
 		{Action: "reveal", Filter: "body of bad4", Reason: "asked by the customer", Result: "failed: it is not there"},
 	}
 	for n := range want {
@@ -113,15 +113,11 @@ func TestOperatorRefusesWhatCannotBeRecordedOrMeant(t *testing.T) {
 		say string
 	}{
 		"nobody": {func() error {
-			_, err := operator.New(s.inbox, "").Discard(t.Context(), idem.Filter{Types: []string{"paid"}}, "")
+			_, err := acted(t.Context(), "")(operator.New(s.inbox, "").PlanDiscard(t.Context(), idem.Filter{Types: []string{"paid"}}))
 			return err
 		}, "give New who it acts for"},
-		"all events": {func() error {
-			_, err := operator.New(s.inbox, "ana").Discard(t.Context(), idem.Filter{}, "")
-			return err
-		}, "the filter names none"},
 		"workers that are not there": {func() error {
-			_, err := operator.New(s.processor, "ana").Requeue(t.Context(), idem.Filter{}, "")
+			_, err := acted(t.Context(), "")(operator.New(s.processor, "ana").PlanRequeue(t.Context(), idem.Filter{}))
 			return err
 		}, "a Processor has no workers"},
 	} {
@@ -130,7 +126,7 @@ func TestOperatorRefusesWhatCannotBeRecordedOrMeant(t *testing.T) {
 		}
 	}
 	s.exec(`drop table idem_audit cascade`)
-	if n, err := operator.New(s.inbox, "ana").Discard(t.Context(), idem.Filter{Types: []string{"paid"}}, ""); n != 0 || err == nil {
+	if n, err := acted(t.Context(), "")(operator.New(s.inbox, "ana").PlanDiscard(t.Context(), idem.Filter{Types: []string{"paid"}})); n != 0 || err == nil {
 		t.Errorf("Discard = %d, %v without a trail", n, err)
 	}
 	s.wantState("bad1", idem.StateParked)
@@ -163,7 +159,7 @@ func TestLineOfTheTrailIsShortWhateverWasChosen(t *testing.T) {
 	}
 	reason := strings.Repeat("because ", 100_000)
 	s.workersElsewhere("notes")
-	if n, err := operator.New(s.inbox, "ana").Requeue(t.Context(), idem.Filter{IDs: ids}, reason); n != 0 || err != nil {
+	if n, err := acted(t.Context(), reason)(operator.New(s.inbox, "ana").PlanRequeue(t.Context(), idem.Filter{IDs: ids})); n != 0 || err != nil {
 		t.Fatal(n, err)
 	}
 	a := s.trail()[0]
@@ -174,24 +170,10 @@ func TestLineOfTheTrailIsShortWhateverWasChosen(t *testing.T) {
 
 func TestActionIsBoundToTheEventsThatWereShown(t *testing.T) {
 	t.Parallel()
-	actions := map[string]func(context.Context, *operator.Operator, idem.Filter) (int64, error){
-		"discard": func(ctx context.Context, o *operator.Operator, f idem.Filter) (int64, error) {
-			return o.Discard(ctx, f, "noise")
-		},
-		"requeue": func(ctx context.Context, o *operator.Operator, f idem.Filter) (int64, error) {
-			o.RequeueWithoutWorkers = true
-			return o.Requeue(ctx, f, "noise")
-		},
-		"replay": func(ctx context.Context, o *operator.Operator, f idem.Filter) (int64, error) {
-			sum, err := o.Replay(ctx, f, "noise")
-			return int64(sum.Done + sum.Failed + sum.Unhandled), err
-		},
-		"dry replay": func(ctx context.Context, o *operator.Operator, f idem.Filter) (int64, error) {
-			sum, err := o.DryReplay(ctx, f, "noise")
-			return int64(sum.Done + sum.Failed + sum.Unhandled), err
-		},
-	}
-	for action, do := range actions {
+	for action, plan := range map[string]func(*operator.Operator, context.Context, idem.Filter) (*operator.Plan, error){
+		"discard": (*operator.Operator).PlanDiscard, "requeue": (*operator.Operator).PlanRequeue,
+		"replay": (*operator.Operator).PlanReplay, "dry replay": (*operator.Operator).PlanDryReplay,
+	} {
 		t.Run(action+" of seven that became seven others", func(t *testing.T) {
 			t.Parallel()
 			s := newInboxApp(t)
@@ -201,13 +183,14 @@ func TestActionIsBoundToTheEventsThatWereShown(t *testing.T) {
 			}
 			s.drain(7)
 			ana := operator.New(s.inbox, "ana")
-			shown, err := ana.Choose(t.Context(), idem.Filter{States: []idem.State{idem.StateParked}})
-			if err != nil || len(shown.Events) != 7 {
-				t.Fatalf("Choose = %+v, %v, want seven events", shown, err)
+			ana.RequeueWithoutWorkers = true
+			shown, err := plan(ana, t.Context(), idem.Filter{States: []idem.State{idem.StateParked}})
+			if err != nil || shown.Count != 7 {
+				t.Fatalf("the plan is %+v, %v, want seven events", shown, err)
 			}
 			s.swap(7)
-			if n, err := do(t.Context(), ana, shown); n != 0 || err != nil {
-				t.Errorf("it acted on %d events, %v, want none", n, err)
+			if r, err := shown.Do(t.Context(), "noise"); r.Acted != 0 || err != nil {
+				t.Errorf("it acted on %d events, %v, want none", r.Acted, err)
 			}
 			if n := queryOne[int](s, `select count(*) from idem_events where state = 'parked' and event like '%payment%' and attempts = 0`); n != 7 {
 				t.Errorf("%d of the other seven are as they were", n)
@@ -221,7 +204,8 @@ func TestActionIsBoundToTheEventsThatWereShown(t *testing.T) {
 			s.store(letter("bad1", "1", 0), letter("bad2", "2", 0), letter("bad3", "3", 0))
 			s.drain(3)
 			ana := operator.New(s.inbox, "ana")
-			shown, err := ana.Choose(t.Context(), idem.Filter{})
+			ana.RequeueWithoutWorkers = true
+			shown, err := plan(ana, t.Context(), idem.Filter{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -229,8 +213,8 @@ func TestActionIsBoundToTheEventsThatWereShown(t *testing.T) {
 			s.wantDiscarded(idem.Filter{IDs: []string{"bad2"}}, "by another", 1)
 			s.store(letter("bad4", "4", 0))
 			s.drain(1)
-			if n, err := do(t.Context(), ana, shown); n != 2 || err != nil {
-				t.Errorf("it acted on %d events, %v, want 2", n, err)
+			if r, err := shown.Do(t.Context(), "noise"); r.Acted != 2 || err != nil {
+				t.Errorf("it acted on %d events, %v, want 2", r.Acted, err)
 			}
 			s.wantState("bad4", idem.StateParked)
 			s.wantTrail(2, "; 1 left alone: done, in another state by now, or being processed")
@@ -248,10 +232,10 @@ func TestChangeAndItsRecordAreOneTransaction(t *testing.T) {
 	s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'the disk is full'; end $$;
 		create trigger refuse before update on idem_audit for each row when (new.result like '%carded' or new.result like '%queued') execute function refuse()`)
 	ana := operator.New(s.inbox, "ana")
-	if n, err := ana.Discard(t.Context(), idem.Filter{IDs: []string{"bad1"}}, "noise"); n != 0 || err == nil {
+	if n, err := acted(t.Context(), "noise")(ana.PlanDiscard(t.Context(), idem.Filter{IDs: []string{"bad1"}})); n != 0 || err == nil {
 		t.Errorf("Discard = %d, %v, want an error", n, err)
 	}
-	if n, err := ana.Requeue(t.Context(), idem.Filter{IDs: []string{"bad2"}}, "noise"); n != 0 || err == nil {
+	if n, err := acted(t.Context(), "noise")(ana.PlanRequeue(t.Context(), idem.Filter{IDs: []string{"bad2"}})); n != 0 || err == nil {
 		t.Errorf("Requeue = %d, %v, want an error", n, err)
 	}
 	s.wantState("bad1", idem.StateParked)
@@ -294,14 +278,14 @@ func TestActionThatChoosesNothingActsOnNothing(t *testing.T) {
 	ana := operator.New(s.inbox, "ana")
 	ana.RequeueWithoutWorkers = true
 	nothing := idem.Filter{Types: []string{"no such type"}}
-	if shown, err := ana.Choose(t.Context(), nothing); err != nil || shown.Events == nil || len(shown.Events) != 0 {
+	if shown, err := engineOf(s.inbox).Choose(t.Context(), nothing); err != nil || shown.Events == nil || len(shown.Events) != 0 {
 		t.Errorf("Choose = %+v, %v, want an empty list", shown, err)
 	}
 	for action, do := range map[string]func() (int64, error){
-		"discard": func() (int64, error) { return ana.Discard(t.Context(), nothing, "") },
-		"requeue": func() (int64, error) { return ana.Requeue(t.Context(), nothing, "") },
+		"discard": func() (int64, error) { return acted(t.Context(), "")(ana.PlanDiscard(t.Context(), nothing)) },
+		"requeue": func() (int64, error) { return acted(t.Context(), "")(ana.PlanRequeue(t.Context(), nothing)) },
 		"replay": func() (int64, error) {
-			sum, err := ana.Replay(t.Context(), nothing, "")
+			sum, err := replayed(t.Context(), "")(ana.PlanReplay(t.Context(), nothing))
 			return int64(sum.Done + sum.Failed + sum.Unhandled), err
 		},
 	} {
@@ -310,6 +294,28 @@ func TestActionThatChoosesNothingActsOnNothing(t *testing.T) {
 		}
 	}
 	s.wantContents(want)
+}
+
+// acted does what is planned, and returns how many events it was done to.
+func acted(ctx context.Context, reason string) func(*operator.Plan, error) (int64, error) {
+	return func(p *operator.Plan, err error) (int64, error) {
+		if err != nil {
+			return 0, err
+		}
+		r, err := p.Do(ctx, reason)
+		return r.Acted, err
+	}
+}
+
+// replayed does the same with a replay, and returns its sum.
+func replayed(ctx context.Context, reason string) func(*operator.Plan, error) (idem.Replayed, error) {
+	return func(p *operator.Plan, err error) (idem.Replayed, error) {
+		if err != nil {
+			return idem.Replayed{}, err
+		}
+		r, err := p.Do(ctx, reason)
+		return r.Replayed, err
+	}
 }
 
 // trail is the audit trail without what differs from run to run, oldest first.

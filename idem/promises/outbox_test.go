@@ -137,7 +137,7 @@ func TestMessageThatTheBrokerRefusesIsParkedAndRequeued(t *testing.T) {
 	}
 	w.refuse = nil
 	s.workersElsewhere("shop")
-	if n, err := operator.New(outbox, "ana").Requeue(t.Context(), idem.Filter{}, "the limit was raised"); n != 1 || err != nil {
+	if n, err := acted(t.Context(), "the limit was raised")(operator.New(outbox, "ana").PlanRequeue(t.Context(), idem.Filter{})); n != 1 || err != nil {
 		t.Error(n, err)
 	}
 	s.drain(1)
@@ -225,7 +225,7 @@ func TestDryRunOfAMessageDoesNotPublishIt(t *testing.T) {
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.drain(1)
 	w.refuse = nil
-	sum, err := operator.New(outbox, "ana").DryReplay(t.Context(), idem.Filter{}, "")
+	sum, err := replayed(t.Context(), "")(operator.New(outbox, "ana").PlanDryReplay(t.Context(), idem.Filter{}))
 	if diff := cmp.Diff(idem.Replayed{Done: 1}, sum); diff != "" || err != nil {
 		t.Error(diff, err)
 	}

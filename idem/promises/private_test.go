@@ -76,7 +76,7 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 	}
 	replay := func(want idem.Replayed) {
 		t.Helper()
-		if sum, err := ines.Replay(t.Context(), idem.Filter{}, reason); counted(sum) != counted(want) || err != nil {
+		if sum, err := replayed(t.Context(), reason)(ines.PlanReplay(t.Context(), idem.Filter{})); counted(sum) != counted(want) || err != nil {
 			t.Errorf("Replay = %+v, %v, want %+v", sum, err, want)
 		}
 		look()
@@ -95,7 +95,7 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := ines.Discard(t.Context(), idem.Filter{IDs: []string{"evt-5512-worked"}}, reason); n != 1 || err != nil {
+	if n, err := acted(t.Context(), reason)(ines.PlanDiscard(t.Context(), idem.Filter{IDs: []string{"evt-5512-worked"}})); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	look()
@@ -131,7 +131,7 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 
 	// Erased, and delivered again.
 	ines.EraseNotDone = true
-	s.erase(ines, operator.Erased{Events: 3}, "evt-5512-inline", "evt-5512-worked", "evt-5512-open")
+	s.erase(ines, "3 erased", "evt-5512-inline", "evt-5512-worked", "evt-5512-open")
 	for _, id := range []string{"inline", "worked", "open"} {
 		accept(s.processor.Accept, id, idem.Duplicate)
 		accept(s.inbox.Accept, id, idem.Duplicate)
@@ -292,9 +292,9 @@ func TestAnErasedEventLeavesOnlyItsNameAndIsADuplicateForGood(t *testing.T) {
 			s.store(identify([]byte(strings.ReplaceAll(ofPerson("worked"), `"o"`, `"p"`))), identify([]byte(strings.ReplaceAll(ofPerson("badworked"), `"o"`, `"`+secret+`"`))))
 			s.drain(2)
 			ana := operator.New(s.inbox, "ana")
-			s.erase(ana, operator.Erased{Events: 2, NotDone: 2}, "inline", "badinline", "worked", "badworked")
+			s.erase(ana, "2 erased; 2 left alone: not done", "inline", "badinline", "worked", "badworked")
 			ana.EraseNotDone = true
-			s.erase(ana, operator.Erased{Events: 4}, "inline", "badinline", "worked", "badworked")
+			s.erase(ana, "4 erased", "inline", "badinline", "worked", "badworked")
 			for id, want := range map[string]string{
 				"inline": "(done,,0,o)", "badinline": `(discarded,"discarded: erased",1,o)`,
 				"worked": "(done,,0,p)", "badworked": `(discarded,"discarded: erased",1,` + secret + `)`,
@@ -332,7 +332,7 @@ func TestEventsBehindAnErasedOneGoOn(t *testing.T) {
 	m.fixed.Store(true)
 	ana := operator.New(s.inbox, "ana")
 	ana.EraseNotDone = true
-	s.erase(ana, operator.Erased{Events: 1}, "bad1")
+	s.erase(ana, "1 erased", "bad1")
 	s.drain(2)
 	m.wantDone(t, "a2", "a3")
 }
@@ -355,12 +355,12 @@ func TestEraseLeavesWhatIsBeingProcessedAndTakesWhatHasNoBody(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `select from idem_events for update`); err != nil {
 		t.Fatal(err)
 	}
-	s.erase(ana, operator.Erased{Busy: 2}, "bad1", "e2")
+	s.erase(ana, "0 erased; 2 left alone: being processed or changed", "bad1", "e2")
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.exec(`delete from idem_payloads where event like '%bad1'`)
-	s.erase(ana, operator.Erased{Events: 2}, "bad1", "e2")
+	s.erase(ana, "2 erased", "bad1", "e2")
 	s.wantRow("bad1", "row(state, last_error)", `(discarded,"discarded: erased")`)
 	s.wantState("e2", idem.StateDone)
 }
@@ -373,14 +373,14 @@ func TestTheAuditTrailSaysWhoErasedWhatWithoutAWordOfIt(t *testing.T) {
 	s.store(identify([]byte(strings.ReplaceAll(ofPerson("bad1"), `"o"`, `"`+secret+`"`))), letter("e2", "p", 1))
 	s.drain(2)
 	ana := operator.New(s.inbox, "ana@shop")
-	if _, err := ana.Replay(t.Context(), idem.Filter{}, "try again"); err != nil {
+	if _, err := replayed(t.Context(), "try again")(ana.PlanReplay(t.Context(), idem.Filter{})); err != nil {
 		t.Fatal(err)
 	}
-	s.erase(ana, operator.Erased{Events: 1, NotDone: 1}, "bad1", "e2")
+	s.erase(ana, "1 erased; 1 left alone: not done", "bad1", "e2")
 	ana.EraseNotDone = true
-	s.erase(ana, operator.Erased{Events: 2}, "bad1", "e2")
+	s.erase(ana, "2 erased", "bad1", "e2")
 	want := []operator.Action{
-		{Action: "replay", Filter: "states unhandled parked", Reason: "try again", Events: 1, Result: "0 done, 1 failed, 0 without a handler; first failure: paid bad1"},
+		{Action: "replay", Filter: "states unhandled parked; 1 by row key", Reason: "try again", Events: 1, Result: "0 done, 1 failed, 0 without a handler; first failure: paid bad1"},
 		{Action: "erase", Filter: "2 by row key", Reason: "request 17", Events: 1, Result: "1 erased; 1 left alone: not done"},
 		{Action: "erase", Filter: "2 by row key", Reason: "request 17", Events: 2, Result: "2 erased"},
 	}
@@ -416,7 +416,7 @@ func TestTheAuditTrailHasNoHandlersErrorAlsoWhereItsSessionWasEnded(t *testing.T
 	s.wantAnswer(paid("bad1"), http.StatusOK)
 	fixed = true
 	for _, o := range []*operator.Operator{operator.New(s.inbox, "ana"), operator.New(s.processor, "ana")} {
-		if r, err := o.Replay(t.Context(), idem.Filter{}, ""); err != nil || r.Failed != 1 {
+		if r, err := replayed(t.Context(), "")(o.PlanReplay(t.Context(), idem.Filter{})); err != nil || r.Failed != 1 {
 			t.Errorf("Replay = %+v, %v, want one failed", r, err)
 		}
 	}
@@ -433,16 +433,16 @@ func TestEraseIsRefusedWithoutAReasonANameOrItsOwnSource(t *testing.T) {
 	s.on(pay)
 	s.openInbox()
 	s.store(letter("e1", "o", 0))
-	events := s.listed(idem.Filter{States: []idem.State{idem.StatePending}})
-	ofOther := []idem.StoredEvent{{Event: idem.Event{Source: "letters", ID: "e1"}}}
-	for says, erase := range map[string]func() (operator.Erased, error){
-		"give a reason":               func() (operator.Erased, error) { return operator.New(s.inbox, "ana").Erase(t.Context(), events, "") },
-		"the operator has no name":    func() (operator.Erased, error) { return operator.New(s.inbox, "").Erase(t.Context(), events, "17") },
-		`one of source "letters" was`: func() (operator.Erased, error) { return operator.New(s.inbox, "ana").Erase(t.Context(), ofOther, "17") },
-	} {
-		if e, err := erase(); err == nil || !strings.Contains(err.Error(), says) || e != (operator.Erased{}) {
-			t.Errorf("Erase = %v, %v, want an error with %q", e, err, says)
+	for says, of := range map[string]struct{ who, reason string }{"give a reason": {"ana", ""}, "the operator has no name": {"", "17"}} {
+		n, err := acted(t.Context(), of.reason)(operator.New(s.inbox, of.who).PlanErase(t.Context(), idem.Filter{IDs: []string{"e1"}}))
+		if n != 0 || err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("an erase of %d events, %v, want an error with %q", n, err, says)
 		}
+	}
+	letters := operator.New(idem.NewInbox(s.pool, &named{name: "letters"}), "ana")
+	letters.EraseNotDone = true
+	if p, err := letters.PlanErase(t.Context(), idem.Filter{Events: []string{"notes//e1"}, IDs: []string{"e1"}}); p.Count != 0 || err != nil {
+		t.Errorf("an operator of letters would erase %d events of notes, %v", p.Count, err)
 	}
 	s.wantPayload("e1", string(letter("e1", "o", 0).Payload))
 }
@@ -556,20 +556,13 @@ func placesOf(t *testing.T, section string) (places []string) {
 	return places
 }
 
-// erase has ana erase the events of these ids.
-func (s *app) erase(ana *operator.Operator, want operator.Erased, ids ...string) {
+// erase has ana erase the events of these ids; the trail says so.
+func (s *app) erase(ana *operator.Operator, want string, ids ...string) {
 	s.Helper()
-	var events []idem.StoredEvent
-	for _, id := range ids {
-		found, err := ana.WithID(s.Context(), id)
-		if err != nil {
-			s.Fatal(err)
-		}
-		events = append(events, found...)
-	}
-	got, err := ana.Erase(s.Context(), events, "request 17")
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		s.Errorf("Erase(%q) = %v (-want +got):\n%s", ids, err, diff)
+	n, err := acted(s.Context(), "request 17")(ana.PlanErase(s.Context(), idem.Filter{IDs: ids}))
+	trail := s.trail()
+	if got := trail[len(trail)-1].Result; got != want || !strings.HasPrefix(want, fmt.Sprint(n)) || err != nil {
+		s.Errorf("an erase of %q: %d, %v, %q, want %q", ids, n, err, got, want)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestRoleThatMayOnlyReadAndWriteRunsBothModes(t *testing.T) {
 	if n := queryOne[int](s, `select count(*) from idem_event_log`); n != 6 {
 		t.Errorf("the view shows %d events, want 6", n)
 	}
-	if n, err := operator.New(s.inbox, "ana").Discard(t.Context(), idem.Filter{IDs: []string{"new"}}, "a test"); n != 1 || err != nil {
+	if n, err := acted(t.Context(), "a test")(operator.New(s.inbox, "ana").PlanDiscard(t.Context(), idem.Filter{IDs: []string{"new"}})); n != 1 || err != nil {
 		t.Errorf("Discard by an operator = %d, %v", n, err)
 	}
 	s.exec(`update idem_events set received_at = '2020-01-01'`)

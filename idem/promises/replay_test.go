@@ -501,7 +501,9 @@ func TestReplayNamesTheEventsThatItRunsBehindLaterOnes(t *testing.T) {
 					do   func() (idem.Replayed, error)
 				}{
 					{"DryReplay", func() (idem.Replayed, error) { return common.DryReplay(t.Context(), idem.Filter{}) }},
-					{"Operator.Replay", func() (idem.Replayed, error) { return ana.Replay(t.Context(), idem.Filter{}, "the order is there") }},
+					{"PlanReplay", func() (idem.Replayed, error) {
+						return replayed(t.Context(), "the order is there")(ana.PlanReplay(t.Context(), idem.Filter{}))
+					}},
 				} {
 					sum, err := way.do()
 					if err != nil || sum.Done == 0 {

@@ -186,7 +186,7 @@ func TestRenamedSourceKeepsItsEventsAndItsTrail(t *testing.T) {
 		}
 	}
 	for _, scope := range []string{"", "shop"} {
-		if n, err := o.Rescope(t.Context(), scope, operator.Account{Source: "notes", Scope: scope}, ""); n != 1 || err != nil {
+		if n, err := acted(t.Context(), "")(o.PlanRescope(t.Context(), scope, operator.Account{Source: "notes", Scope: scope})); n != 1 || err != nil {
 			t.Fatalf("Rescope = %d, %v", n, err)
 		}
 		if scope == "" {
@@ -241,7 +241,7 @@ func TestRescopeRefusesWhatWouldLoseOrDoubleAnEvent(t *testing.T) {
 			s.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
 			s.exec(c.make)
 			want := s.contents()
-			n, err := operator.New(s.processor, "ana").Rescope(t.Context(), "", c.to, "")
+			n, err := acted(t.Context(), "")(operator.New(s.processor, "ana").PlanRescope(t.Context(), "", c.to))
 			if n != 0 || err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Rescope = %d, %v, want %s", n, err, c.want)
 			}
@@ -323,7 +323,7 @@ func TestHealthIsRedAtTheFirstStartAfterAScopeWasIntroducedUntilTheEventsAreMove
 	if c := scopes(after); c.Healthy || !strings.Contains(c.Says, "idem rescope") {
 		t.Errorf("before its first delivery: %+v", c)
 	}
-	if n, err := operator.New(after, "ana").Rescope(t.Context(), "", operator.Account{Source: "asaas", Scope: "shop"}, ""); n != 1 || err != nil {
+	if n, err := acted(t.Context(), "")(operator.New(after, "ana").PlanRescope(t.Context(), "", operator.Account{Source: "asaas", Scope: "shop"})); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if c := scopes(after); !c.Healthy || c.Name == "" {
@@ -465,7 +465,7 @@ func (s *app) acceptAs(r idem.Receiver, want idem.Outcome) {
 func (s *app) rescope(want int64) {
 	s.Helper()
 	o := operator.New(s.processor, "ana")
-	if n, err := o.Rescope(s.Context(), "", operator.Account{Source: "notes", Scope: "shop"}, "a second account"); n != want || err != nil {
+	if n, err := acted(s.Context(), "a second account")(o.PlanRescope(s.Context(), "", operator.Account{Source: "notes", Scope: "shop"})); n != want || err != nil {
 		s.Fatalf("Rescope = %d, %v, want %d", n, err, want)
 	}
 }

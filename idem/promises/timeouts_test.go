@@ -263,11 +263,11 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 		},
 		"Prune":     func(ctx context.Context) error { _, err := i.Prune(ctx); return err },
 		"DryPrune":  func(ctx context.Context) error { _, err := engineOf(i).DryPrune(ctx); return err },
-		"Replay":    func(ctx context.Context) error { _, err := o.Replay(ctx, all, ""); return err },
-		"DryReplay": func(ctx context.Context) error { _, err := o.DryReplay(ctx, all, ""); return err },
-		"Requeue":   func(ctx context.Context) error { _, err := o.Requeue(ctx, all, ""); return err },
+		"Replay":    func(ctx context.Context) error { _, err := replayed(ctx, "")(o.PlanReplay(ctx, all)); return err },
+		"DryReplay": func(ctx context.Context) error { _, err := replayed(ctx, "")(o.PlanDryReplay(ctx, all)); return err },
+		"Requeue":   func(ctx context.Context) error { _, err := acted(ctx, "")(o.PlanRequeue(ctx, all)); return err },
 		"Discard": func(ctx context.Context) error {
-			_, err := o.Discard(ctx, idem.Filter{IDs: []string{"bad1"}}, "")
+			_, err := acted(ctx, "")(o.PlanDiscard(ctx, idem.Filter{IDs: []string{"bad1"}}))
 			return err
 		},
 		"Actions": func(ctx context.Context) error { _, err := o.Actions(ctx, 0, 10); return err },
@@ -277,7 +277,7 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 		},
 	} {
 		if name == "ActionEvents" {
-			if _, err := bia.Requeue(t.Context(), idem.Filter{IDs: []string{}}, ""); err != nil {
+			if _, err := acted(t.Context(), "")(bia.PlanRequeue(t.Context(), idem.Filter{IDs: []string{}})); err != nil {
 				t.Fatal(err)
 			}
 		}

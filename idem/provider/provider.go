@@ -42,7 +42,7 @@ type Dispatcher struct {
 	//
 	// An account that gets a Scope, or another one, has every event that comes
 	// again as a new one, which is done twice: leave its secret to NewDispatcher, or
-	// move its events first, with operator.Operator.Rescope.
+	// move its events first, with operator.Operator.PlanRescope.
 	Accounts func(r *http.Request) ([]idem.Credentials, error)
 
 	// AllowFrom is the addresses that may deliver. Default: nil, any address may. An empty

@@ -53,9 +53,12 @@ func leave(ctx context.Context, pool *pgxpool.Pool, then func() error) error {
 			do(fmt.Errorf("%s is %s, want %s: %w", e.ID, outcome, want, err))
 		}
 	}
-	act := func(n int64, err error) {
-		if err == nil && n != 1 {
-			err = fmt.Errorf("the action changed %d events", n)
+	act := func(p *operator.Plan, err error) {
+		if err == nil {
+			r, failed := p.Do(ctx, "by hand")
+			if err = failed; err == nil && r.Acted != 1 {
+				err = fmt.Errorf("the action changed %d events", r.Acted)
+			}
 		}
 		do(err)
 	}
@@ -66,9 +69,9 @@ func leave(ctx context.Context, pool *pgxpool.Pool, then func() error) error {
 	send(strict, event("head", "fails", "pay_5", 1), idem.Parked)
 	send(strict, event("held", "works", "pay_5", 2), idem.Parked)
 	send(strict, event("discarded", "fails", "pay_6", 1), idem.Parked)
-	act(ana.Discard(ctx, idem.Filter{IDs: []string{"discarded"}}, "paid by hand"))
+	act(ana.PlanDiscard(ctx, idem.Filter{IDs: []string{"discarded"}}))
 	send(strict, event("acknowledged", "fails", "pay_7", 1), idem.Parked)
-	act(ana.Acknowledge(ctx, idem.Filter{IDs: []string{"acknowledged"}}, "tomorrow"))
+	act(ana.PlanAcknowledge(ctx, idem.Filter{IDs: []string{"acknowledged"}}))
 	send(inbox, event("later", "fails", "pay_8", 1), idem.Pending)
 	send(inbox, event("parked", "gives up", "pay_9", 1), idem.Pending)
 	do(inbox.Drain(ctx))

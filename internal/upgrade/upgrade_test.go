@@ -246,7 +246,9 @@ func TestAfterAnUpgradeTheAuditTrailIsThereAndGoesOn(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(u *upgraded) {
 		bruno := operator.New(u.processor, "bruno@shop")
-		if _, err := bruno.Replay(u.Context(), idem.Filter{IDs: []string{"head"}}, "the order is there now"); err != nil {
+		if plan, err := bruno.PlanReplay(u.Context(), idem.Filter{IDs: []string{"head"}}); err != nil {
+			u.Error(err)
+		} else if _, err := plan.Do(u.Context(), "the order is there now"); err != nil {
 			u.Error(err)
 		}
 		actions, err := bruno.Actions(u.Context(), 0, 10)

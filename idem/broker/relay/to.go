@@ -124,7 +124,7 @@ type Readmitted struct {
 // again, and while consumers run; an event that came in the meantime is a duplicate.
 //
 // f narrows the messages that were set aside: its Types and States are always theirs. The zero value
-// means all of them. Those that somebody has seen are named by operator.Operator.Choose.
+// means all of them. Those that somebody has seen are named by an operator.Plan.
 //
 // An error means that a secret is missing or shorter than 32 characters, that Postgres is
 // unavailable, or that a Processor's handler has failed: the message stays set aside.

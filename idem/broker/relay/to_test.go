@@ -315,10 +315,11 @@ func TestReadmitTakesOnlyTheMessagesOfItsFilter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	seen, err := operator.New(s.inbox, "ana").Choose(t.Context(), idem.Filter{Types: []string{relay.SetAsideType}})
-	if err != nil || len(seen.Events) != 2 {
-		t.Fatalf("Choose = %v, %v, want two", seen.Events, err)
+	plan, err := operator.New(s.inbox, "ana").PlanReplay(t.Context(), idem.Filter{Types: []string{relay.SetAsideType}})
+	if err != nil || plan.Count != 2 {
+		t.Fatalf("%d events are seen, %v, want two", plan.Count, err)
 	}
+	seen := plan.Filter
 	if err := take(t.Context(), b.published[2]); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ type Limits struct {
 	MaxRetrying time.Duration
 
 	// MaxParked is the number of parked events that fails the check, without events that wait behind another,
-	// and events that a person has acknowledged, see operator.Operator.Acknowledge; 0 turns the check off.
+	// and events that a person has acknowledged, see operator.Operator.PlanAcknowledge; 0 turns the check off.
 	// Default: 1.
 	MaxParked int
 

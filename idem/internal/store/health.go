@@ -36,8 +36,9 @@ from idem_payloads p ` + openEvent + ` where p.source = $1 group by e.state`
 const isAcknowledged = `(p.acknowledged_at is not null
 	and not (e.state = 'parked' and p.acknowledged_at < coalesce((p.failures -> -1 ->> 'at')::timestamptz, p.acknowledged_at)))`
 
-// hasFailed is the condition that an attempt at an event e with the body p has failed.
-const hasFailed = `(e.attempts > 0 or e.crashes > 0 or p.failures is not null)`
+// hasFailed is the condition that an attempt at an event e with the body p has failed. Of an event that workers have
+// started more than ten times some have, whether the failures were counted or not.
+const hasFailed = `(e.attempts > 0 or e.crashes > 0 or e.starts > 10 or p.failures is not null)`
 
 // Acknowledge sets or takes back that a person takes care of events: of those that are parked by a failure of
 // their own, or have failed and are tried again by themselves. It leaves those that are being processed, and
@@ -47,7 +48,7 @@ func Acknowledge(ctx context.Context, tx pgx.Tx, keys []string, yes bool) ([]str
 with chosen as (
 	select p.event from idem_payloads p ` + openEvent + `
 	where p.event = any ($1) and not p.held and ($2 or ` + isAcknowledged + `)
-	  and (e.state = 'parked' or e.state in ('pending', 'retrying') and (` + hasFailed + ` or e.starts > 10))
+	  and (e.state = 'parked' or e.state in ('pending', 'retrying') and ` + hasFailed + `)
 	order by p.event for update of p skip locked
 )
 update idem_payloads p set acknowledged_at = case when $2 then now() end from chosen where p.event = chosen.event
@@ -88,28 +89,6 @@ select count(*) from (select from idem_payloads p ` + openEvent + `
 where p.source = $1 and p.due_at is null and e.state = 'parked' and e.type = $2 limit $3) aside`
 	err = db.QueryRow(ctx, count, source, SetAsideType, most).Scan(&n)
 	return n, err
-}
-
-// Failing counts the events of a type that have failed and will be tried again without an action.
-type Failing struct {
-	Type   string
-	Events int64
-}
-
-// ListFailing lists the n types of a source with the most failing events, and counts the failing events of
-// all types, and those of them that a person has acknowledged.
-func ListFailing(ctx context.Context, db DB, source string, n int) (all []Failing, events, acknowledged int64, err error) {
-	const list = `
-select e.type, count(*), (sum(count(*)) over ())::bigint, (sum(count(*) filter (where ` + isAcknowledged + `)) over ())::bigint
-from idem_payloads p ` + openEvent + `
-where p.source = $1 and e.state in ('pending', 'retrying') and ` + hasFailed + `
-group by e.type order by 2 desc, 1 limit $2`
-	rows, _ := db.Query(ctx, list, source, n)
-	all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Failing, err error) {
-		err = row.Scan(&f.Type, &f.Events, &events, &acknowledged)
-		return f, err
-	})
-	return all, events, acknowledged, err
 }
 
 // CountStanding counts the events of a source that wait behind a parked event, and their entities.

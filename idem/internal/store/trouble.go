@@ -12,11 +12,17 @@ type Trouble struct {
 	Events       int64         // without the acknowledged ones, as all that follows
 	Retrying     int64         // those of them that the provider is to deliver again
 	Oldest       time.Duration // since the first one arrived
-	Types        []string      // the most frequent types, with their numbers: "PAYMENT_RECEIVED 8"
+	Types        []OfType      // the five most frequent types
 	Error        string        // the most frequent last error
 	Same         int64         // how many have it
 	Waiting      int64         // the events that wait behind them
 	Acknowledged int64
+}
+
+// OfType counts the events of a type.
+type OfType struct {
+	Type   string
+	Events int64
 }
 
 // FindTrouble sums up the events of a source that fail, or those that are parked and wait for no other event.
@@ -33,7 +39,7 @@ with trouble as materialized (
 	select error, count(*) as n from open group by error order by n desc, error limit 1
 )
 select (select count(*) from open), (select count(*) from open where state = 'retrying'), (select coalesce(now() - min(received_at), '0') from open),
-	array(select type || ' ' || count(*) from open group by type order by count(*) desc, type limit 5),
+	array(select json_build_object('type', type, 'events', count(*)) from open group by type order by count(*) desc, type limit 5),
 	coalesce((select error from errors), ''), coalesce((select n from errors), 0),
 	(select coalesce(sum(p.waiting), 0)::bigint ` + heads + ` where p.event in (select event from open)),
 	(select count(*) from trouble where acknowledged)`

@@ -51,7 +51,7 @@
 // one types the name of the source.
 //
 // From the page of an event or an entity it erases the stored data of events beyond the fact that they came: see
-// [operator.Operator.Erase]. One gives a reason, and types the name of the source.
+// [operator.Operator.PlanErase]. One gives a reason, and types the name of the source.
 // Events that are not done are left alone unless a box of their own says otherwise.
 //
 // An action that takes longer than two seconds continues in the background until it is

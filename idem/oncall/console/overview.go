@@ -97,7 +97,7 @@ func (v *visit) tiles(s *source, n operator.State) []tile {
 	if s.lacksWorkers(n) {
 		next = "stored, and no workers are alive"
 	}
-	failing := events(failing, idem.Backlog{Events: n.Failing}, true, fails)
+	failing := events(failing, idem.Backlog{Events: n.Failing.Events + n.FailingAcknowledged, Oldest: n.Failing.Oldest}, true, fails)
 	for _, t := range n.FailingTypes {
 		failing.Says = append(failing.Says, template.HTML(v.lang.Number(t.Events)+" ")+long(cmp.Or(t.Type, "–")))
 	}

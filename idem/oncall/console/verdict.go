@@ -82,8 +82,8 @@ func (v *visit) faults(s *source, now latest.Reading[operator.State], queues lat
 		add("workers", "events?state=pending&", bad, count(v.lang, n.Pending.Events, "No workers are alive, and %s event waits for them: start the program that runs the inbox.",
 			"No workers are alive, and %s events wait for them: start the program that runs the inbox."))
 	}
-	if left := n.Failing - n.FailingAcknowledged; left > 0 {
-		add("retrying", "events?state=failing&", warn, count(v.lang, left, "%s event has failed, and is tried again by itself: see the error.",
+	if n.Failing.Events > 0 {
+		add("retrying", "events?state=failing&", warn, count(v.lang, n.Failing.Events, "%s event has failed, and is tried again by itself: see the error.",
 			"%s events have failed, and are tried again by themselves: see the errors."))
 	}
 	for _, q := range queues.Value {

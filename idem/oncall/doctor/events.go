@@ -86,7 +86,11 @@ func (e *examination) trouble(ctx context.Context, parked bool, say func(f *Find
 		if t.Waiting > 0 {
 			f.Problem += "; " + counted(t.Waiting, "event waits", "events wait") + " behind"
 		}
-		f.Evidence = fmt.Sprintf("%s; the oldest came %s ago", strings.Join(t.Types, ", "), days(t.Oldest))
+		var types []string
+		for _, of := range t.Types {
+			types = append(types, fmt.Sprintf("%s %d", of.Type, of.Events))
+		}
+		f.Evidence = fmt.Sprintf("%s; the oldest came %s ago", strings.Join(types, ", "), days(t.Oldest))
 		if t.Error != "" {
 			f.Evidence += fmt.Sprintf("; last error of %d: %s", t.Same, t.Error)
 		}
@@ -120,7 +124,7 @@ func (e *examination) workers(ctx context.Context) ([]Finding, error) {
 		if len(workers) > 0 {
 			f.Severity, f.Problem = Warning, "the workers are behind"
 			f.Remedy = "see how long handlers take, then run more workers or processes; the database's load may be the limit"
-			f.Command = "idem stats -every 2s"
+			f.Command = "watch idem stats"
 		}
 		return f, nil
 	})

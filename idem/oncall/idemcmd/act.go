@@ -70,14 +70,15 @@ func (p *program) planRescope(ctx context.Context, o *operator.Operator) (*opera
 }
 
 func (p *program) planPrune(ctx context.Context, o *operator.Operator) (*operator.Plan, error) {
+	keep := &o.Common.Retention
 	if p.retention > 0 {
-		o.Retention.Events, o.Retention.AllowProcessingTwice = p.retention, p.allowProcessingTwice
+		keep.Events, keep.AllowProcessingTwice = p.retention, p.allowProcessingTwice
 	}
 	if p.parkedRetention > 0 {
-		o.Retention.Parked = p.parkedRetention
+		keep.Parked = p.parkedRetention
 	}
 	if p.auditRetention > 0 || p.Receivers == nil { // the prebuilt command does not know the application's
-		o.Retention.Audit = p.auditRetention
+		keep.Audit = p.auditRetention
 	}
 	return o.PlanPrune(ctx)
 }

@@ -50,7 +50,7 @@ func (c *Command) Run(ctx context.Context) int { return newProgram(*c).run(ctx) 
 
 // newProgram returns a command with its surroundings.
 func newProgram(c Command) *program {
-	p := &program{Command: c, zone: time.Local, now: time.Now, pause: pause, progresses: terminal.Is(c.Stderr)}
+	p := &program{Command: c, zone: time.Local, now: time.Now, progresses: terminal.Is(c.Stderr)}
 	p.command = p.grammar()
 	p.command.Use(c.Stdin, c.Stdout, c.Stderr)
 	p.Stdout, p.Stderr = p.command.Out, p.command.Err
@@ -62,7 +62,6 @@ type program struct {
 	Command
 	zone       *time.Location // of times in text
 	now        func() time.Time
-	pause      func(context.Context, time.Duration) error
 	progresses bool // Stderr is a terminal
 
 	options
@@ -153,14 +152,3 @@ var (
 
 // say prints to stderr.
 func (p *program) say(format string, args ...any) { fmt.Fprintf(p.Stderr, format, args...) }
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

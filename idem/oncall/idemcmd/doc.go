@@ -22,7 +22,7 @@
 //
 // Run idem help VERB for the documentation of one.
 //
-//	stats       how many events are not done, by state, and how old the oldest is; -every 2s, again and again
+//	stats       how many events are not done, by state, and how old the oldest is
 //	list        events that are not done, the newest first
 //	show        one event, why it is not done, and its last errors; or what became of an entity
 //	blocked     entities whose events wait for an earlier one
@@ -75,7 +75,7 @@
 //
 // Idem help prints them. 1 is also a replay in which an event failed, or none had a
 // handler, and an id among others that no event has. 4 is anything that doctor found
-// wrong. Stats with -every ends with 0 when Ctrl-C ends it.
+// wrong.
 //
 // Ctrl-C lets the event that is being processed finish. The same command again goes on
 // with the rest: it shows the events that are left, and asks anew. A second Ctrl-C ends

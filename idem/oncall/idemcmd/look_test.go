@@ -1,7 +1,6 @@
 package idemcmd
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -306,55 +305,4 @@ func TestTheCommandWithoutHandlersFindsTheSourcesThatAreStored(t *testing.T) {
 	s.wantSays(command.Misused, "idem requeue, and its workers process them. Else build the ten-line program", "replay")
 	s.want(command.Done, "3 events of notes: discarded\n1 event of other: discarded\n", "", "discard", "-state", "parked", "-yes", "-reason", "x")
 	s.want(command.Done, "1 event of notes: requeued for the workers\n", "", "requeue", "-yes", "-type", "refunded")
-}
-
-// Between two looks it rests.
-func TestStatsEverySoOftenAddsLines(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{nil, "pending 2 (5 d)  failing 0  retrying 0  unhandled 1 (1 d)  parked 3 (6 d)  blocked entities 1\n"},
-		{[]string{"-json"}, `"blocked_keys":1}` + "\n"},
-	} {
-		p, out, complaints := s.program(append([]string{"stats", "-every", "7s"}, c.args...)...)
-		ctx, cancel := context.WithCancel(t.Context())
-		rests := 0
-		p.pause = func(ctx context.Context, d time.Duration) error {
-			if rests++; rests == 3 || d != 7*time.Second {
-				cancel()
-			}
-			return ctx.Err()
-		}
-		status := p.run(ctx)
-		if got := strings.Count(out.String(), c.want); got != 3 || status != command.Done || complaints.Len() > 0 {
-			t.Errorf("stats -every %q: exit status %d, %d times %q in %q, %s", c.args, status, got, c.want, out, complaints)
-		}
-	}
-}
-
-// Postgres may restart in between.
-func TestStatsEverySoOftenGoOnAfterAFailure(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	p, out, complaints := s.program("stats", "-every", "2s")
-	rests := 0
-	p.pause = func(context.Context, time.Duration) error {
-		switch rests++; rests {
-		case 1:
-			s.exec(`alter table idem_payloads rename to away`)
-		case 2:
-			s.exec(`alter table away rename to idem_payloads`)
-		default:
-			return context.Canceled
-		}
-		return nil
-	}
-	if status := p.run(t.Context()); status != command.Done || strings.Count(out.String(), "pending 2") != 2 || strings.Count(complaints.String(), "\n") != 1 {
-		t.Errorf("exit status %d, %s, %s", status, out, complaints)
-	}
 }

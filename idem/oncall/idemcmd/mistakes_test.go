@@ -30,7 +30,6 @@ func TestWrongUsageExits2AndSaysWhatIsRight(t *testing.T) {
 		{"no state", []string{"list", "-state", "failed"}, `"failed" is none of pending, retrying, unhandled and parked; idem show finds events in any state`},
 		{"no time", []string{"list", "-since", "yesterday"}, "nor how long ago, such as 2h or 3d"},
 		{"negative limit", []string{"list", "-limit", "-1"}, "-limit is -1: give 0 for all"},
-		{"looks that never rest", []string{"stats", "-every", "1ms"}, "that would load the database; give 1s or more"},
 		{"discard without a reason", []string{"discard", "bad_2"}, "give a -reason"},
 		{"discard of everything", []string{"discard", "-reason", "x"}, "say which events to discard"},
 		{"discard of every state", []string{"discard", "-yes", "-reason", "x", "-state", "pending,retrying", "-state", "unhandled,parked"}, "say which events to discard"},
@@ -140,7 +139,7 @@ func TestAnOutputThatBreaksIsAnError(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.badNight()
-	for _, args := range [][]string{{"list"}, {"list", "-json"}, {"stats"}, {"stats", "-json"}, {"blocked"}, {"show", "bad_2"}, {"stats", "-every", "2s"}, {"stats", "-every", "2s", "-json"}} {
+	for _, args := range [][]string{{"list"}, {"list", "-json"}, {"stats"}, {"stats", "-json"}, {"blocked"}, {"show", "bad_2"}} {
 		p, _, complaints := s.program(args...)
 		p.Stdout = writer{iotest.ErrReader(os.ErrClosed)}
 		if status := p.run(t.Context()); status != command.Failed || !strings.Contains(complaints.String(), os.ErrClosed.Error()) {

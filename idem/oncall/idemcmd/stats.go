@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
@@ -43,53 +41,34 @@ func (c count) text() string {
 	return command.Text("%s (%s)", c.Events, time.Duration(c.OldestSeconds)*time.Second)
 }
 
-// stats prints the backlogs: once, or every so often until ctx ends, which is then its ordinary end.
+// stats prints the backlogs.
 func (p *program) stats(ctx context.Context) error {
-	if p.every > 0 {
-		return p.watch(ctx)
-	}
-	all, err := p.backlogs(ctx)
-	if err != nil {
-		return err
+	var all []backlog
+	for _, o := range p.operators {
+		s, err := o.State(ctx)
+		if err != nil {
+			return err
+		}
+		alive := 0
+		for _, w := range s.Workers {
+			if w.Alive {
+				alive++
+			}
+		}
+		all = append(all, backlog{
+			p.now().UTC().Truncate(time.Second), o.SourceName(), alive, newCount(s.Pending), newCount(s.Failing),
+			newCount(s.Retrying), newCount(s.Unhandled), newCount(s.Parked), s.Acknowledged, s.BlockedKeys,
+		})
 	}
 	if !p.json {
 		return p.printStats(all)
 	}
-	return p.printBacklogs(all)
-}
-
-func (p *program) printBacklogs(all []backlog) error {
 	for _, b := range all {
 		if err := p.printLine(b); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (p *program) backlogs(ctx context.Context) (all []backlog, err error) {
-	for _, o := range p.operators {
-		name := o.SourceName()
-		s, err := o.Stats(ctx)
-		if err != nil {
-			return nil, err
-		}
-		failing, err := store.FindTrouble(ctx, p.pool, name, false)
-		if err != nil {
-			return nil, err
-		}
-		workers, err := store.LivingWorkers(ctx, p.pool, name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, backlog{
-			p.now().UTC().Truncate(time.Second), name, len(workers),
-			newCount(s.Pending),
-			count{failing.Events, int64(failing.Oldest / time.Second)},
-			newCount(s.Retrying), newCount(s.Unhandled), newCount(s.Parked), s.Acknowledged, s.BlockedKeys,
-		})
-	}
-	return all, nil
 }
 
 // printStats prints a table, and the next steps.
@@ -123,45 +102,6 @@ func (p *program) printStats(all []backlog) error {
 	}
 	if blocked {
 		fmt.Fprintln(p.Stdout, "Events wait behind an earlier one of their entity: idem blocked shows which.")
-	}
-	return nil
-}
-
-// tickTime limits one look: Postgres may be unavailable for a while.
-const tickTime = 10 * time.Second
-
-// watch prints the backlogs until ctx ends. One look is over before the next begins.
-func (p *program) watch(ctx context.Context) error {
-	for {
-		looking, cancel := context.WithTimeout(ctx, tickTime)
-		all, err := p.backlogs(looking)
-		cancel()
-		if ctx.Err() != nil {
-			return nil
-		}
-		if writing := p.printTick(all, err); writing != nil {
-			return writing
-		}
-		if p.pause(ctx, p.every) != nil {
-			return nil
-		}
-	}
-}
-
-func (p *program) printTick(all []backlog, failed error) error {
-	switch {
-	case failed != nil:
-		p.say("%s: idem: %s\n", p.at(p.now()), strings.ReplaceAll(failed.Error(), "idem: ", ""))
-		return nil
-	case p.json:
-		return p.printBacklogs(all)
-	}
-	for _, b := range all {
-		_, err := fmt.Fprintf(p.Stdout, "%s  %s  workers %d  pending %s  failing %s  retrying %s  unhandled %s  parked %s  blocked entities %d\n", p.at(p.now()), terminal.Clean(b.Source),
-			b.Workers, b.Pending.text(), b.Failing.text(), b.Retrying.text(), b.Unhandled.text(), b.Parked.text(), b.BlockedKeys)
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

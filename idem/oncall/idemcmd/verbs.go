@@ -38,11 +38,8 @@ var verbs = []verb{
 	{
 		name: "stats", about: "how many events are not done, by state, and how old the oldest is",
 		more: "Pending events are next for the workers of an inbox. The provider delivers retrying ones again. Parked ones\n" +
-			"failed too often, unhandled ones had no handler: nothing happens to them by itself.\n" +
-			"With -every it looks again and again, and adds lines, until Ctrl-C.",
-		flags: with(bySource, func(o *options, f *flag.FlagSet) {
-			f.Func("every", "look again after this `time`, 1s at least", command.Duration(&o.every))
-		}), run: (*program).stats,
+			"failed too often, unhandled ones had no handler: nothing happens to them by itself. To see them go: watch idem stats.",
+		flags: with(bySource), run: (*program).stats,
 	},
 	{
 		name: "list", words: "[ID...]", about: "events that are not done, the newest first",
@@ -80,7 +77,7 @@ var verbs = []verb{
 	{
 		name: "requeue", words: "[ID...]", about: "have the workers of an inbox process events again, each in its place",
 		more: "Workers must run somewhere, and have given a sign of life in the last seconds. An application with only a Processor has\n" +
-			"none: use replay there. To see them go: idem stats -every 2s.",
+			"none: use replay there. To see them go: watch idem stats.",
 		flags: with(bySource, choosing, acting, confirming, withoutWorkers), audited: true, acts: true, run: acts(chosen((*operator.Operator).PlanRequeue)),
 	},
 	{
@@ -223,8 +220,6 @@ func (v *verb) check(p *program) error {
 		return command.Usage("-entity shows all events of an entity, without their bodies: give it alone, or the ids of events")
 	case p.limit < 0:
 		return command.Usage("-limit is %d: give 0 for all", p.limit)
-	case v.name == "stats" && p.every > 0 && p.every < time.Second:
-		return command.Usage("-every is %s: that would load the database; give 1s or more", p.every)
 	case v.name == "prune" && p.retention > 0 && p.retention < minRetention && !p.allowProcessingTwice:
 		return command.Usage("-retention is %s, and an event that a provider delivers again after that is processed a second time: give 31d or more, or -allow-processing-twice if that is meant", command.Text("%s", p.retention))
 	case v.name == "readmit" && os.Getenv(relaySecrets) == "":
@@ -275,7 +270,6 @@ type options struct {
 	eraseOpen      bool // also erase events that are not done
 
 	payload bool
-	every   time.Duration
 	print   bool
 
 	retention, parkedRetention, auditRetention time.Duration // 0 is the receiver's

@@ -13,7 +13,7 @@
 //
 //	operator // who acts, and the record of an action while it runs
 //	plan     // what an action would do to which events, for a person to confirm
-//	act      // replay, requeue, discard, acknowledge, erase
+//	act      // replay, requeue, discard, acknowledge, erase, readmit, prune
 //	move     // an account that gets another scope, a source another name; events that another program has processed
 //	trail    // the audit trail, by action and by event; stopping an action
 //	list     // events in pages, by an id, by an entity, by a part of an id; entities that wait; conflicts; counts

@@ -106,9 +106,8 @@ type Blocked struct {
 }
 
 // Blocked lists up to n of the entities with events that wait for an earlier one, the oldest first, and
-// counts all of them; n is 1 or more. They wait behind a parked event until [Operator.Replay], [Operator.Requeue] or
-// [Operator.Discard] is used on it, and behind one that failed until its next
-// attempt.
+// counts all of them; n is 1 or more. They wait behind a parked event until that is replayed, requeued or discarded, and
+// behind one that failed until its next attempt.
 func (o *Operator) Blocked(ctx context.Context, n int) (oldest []Blocked, all int64, err error) {
 	if n < 1 {
 		return nil, 0, fmt.Errorf("operator: listing blocked entities: n is %d: give 1 or more", n)
@@ -137,7 +136,7 @@ type Conflict struct {
 // latest first, until Prune forgets them, and counts all of them; n is 1 or more. Only one of the two was processed, the
 // first unless that had failed: an id was used twice, or two accounts (sandbox
 // and production, say) deliver to one address without a Scope each. See
-// [Operator.Rescope] before you give them one.
+// [Operator.PlanRescope] before you give them one.
 //
 // Bodies are compared byte for byte, by a short hash. A provider that formats
 // the same event in another way is listed, too.
@@ -158,9 +157,9 @@ func (o *Operator) Conflicts(ctx context.Context, n int) (latest []Conflict, all
 type State struct {
 	idem.Stats
 
-	Failing             int64     // events that have failed, and are tried again by themselves
-	FailingAcknowledged int64     // of these: a person takes care of them
-	FailingTypes        []Failing // the three types that most of them have, the most frequent first
+	Failing             idem.Backlog // events that have failed, and are tried again by themselves, but for those that a person takes care of
+	FailingAcknowledged int64        // these
+	FailingTypes        []OfType     // the five types that most failing events have, the most frequent first
 
 	Standing         int64 // events that wait behind a parked one
 	StandingEntities int64 // entities of those
@@ -177,29 +176,24 @@ type Worker struct {
 	Alive     bool          // Silent is less than 12 seconds
 }
 
-// Failing counts the events of a type that have failed, and are tried again automatically.
-type Failing struct {
+// OfType counts the events of a type.
+type OfType struct {
 	Type   string
 	Events int64
 }
 
-// failingTypes is the number of types that State lists.
-const failingTypes = 3
-
 // State counts the source's events that are not done. It reads all of those, and nothing of others.
 func (o *Operator) State(ctx context.Context) (s State, err error) {
-	if s.Stats, err = o.Stats(ctx); err != nil {
+	if s.Stats, err = o.Common.Stats(ctx); err != nil {
 		return s, err
 	}
 	return query(ctx, o, "counting events", func(ctx context.Context, db *pgxpool.Pool) (State, error) {
-		types, n, acknowledged, err := store.ListFailing(ctx, db, o.SourceName(), failingTypes)
+		failing, err := store.FindTrouble(ctx, db, o.SourceName(), false)
 		if err != nil {
 			return s, err
 		}
-		s.Failing, s.FailingAcknowledged = n, acknowledged
-		for _, t := range types {
-			s.FailingTypes = append(s.FailingTypes, Failing(t))
-		}
+		s.Failing, s.FailingAcknowledged = idem.Backlog{Events: failing.Events, Oldest: failing.Oldest}, failing.Acknowledged
+		s.FailingTypes = each(failing.Types, func(t store.OfType) OfType { return OfType(t) })
 		if s.Standing, s.StandingEntities, err = store.CountStanding(ctx, db, o.SourceName()); err != nil {
 			return s, err
 		}

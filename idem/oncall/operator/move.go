@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,22 +33,14 @@ func (a Account) String() string {
 	return fmt.Sprintf("%s %q", a.Source, a.Scope)
 }
 
-// CountScope counts the stored events of a scope, in any state: those that
-// [Operator.Rescope] would move.
-func (o *Operator) CountScope(ctx context.Context, scope string) (int64, error) {
-	return query(ctx, o, "counting the events of a scope", func(ctx context.Context, db *pgxpool.Pool) (int64, error) {
-		return store.CountAccount(ctx, db, store.Account{Source: o.SourceName(), Scope: scope})
-	})
-}
-
-// Rescope records, and moves all that is stored of one scope to another account, in
+// PlanRescope plans to move all that is stored of one scope to another account, in
 // one transaction: events in every state, their bodies and their order, and the
-// entries of the audit trail about them. It returns how many events that were.
+// entries of the audit trail about them.
 //
 // An event is recognized by its source, its scope and its id. So an account that gets
 // a scope, or another one, and a source that gets another name have every event of
 // before again as a new one: one that the provider delivers again is done twice.
-// Rescope prevents that. Do it in this order:
+// This prevents that. Do it in this order:
 //
 //  1. Stop every process that receives or processes events of the source. Deliveries
 //     fail meanwhile, and the provider repeats them.
@@ -57,30 +50,40 @@ func (o *Operator) CountScope(ctx context.Context, scope string) (int64, error) 
 //  3. Rescope.
 //  4. Start the version that uses the new name.
 //
-// It waits up to 10 seconds for transactions that store or process events, and has new
+// Do waits up to 10 seconds for transactions that store or process events, and has new
 // ones wait for it. It moves nothing and returns an error while workers of the source
 // are alive, or where the target has events or bodies with the same ids: the error
 // names them, and the remedy. It cannot see an idle process without workers. Its time is
 // that of updating the rows.
-func (o *Operator) Rescope(ctx context.Context, scope string, to Account, reason string) (moved int64, err error) {
+func (o *Operator) PlanRescope(ctx context.Context, scope string, to Account) (*Plan, error) {
 	from := Account{o.SourceName(), scope}
 	if err := checkRescope(from, to); err != nil {
-		return 0, err
+		return nil, err
 	}
-	err = o.Record(ctx, "rescope", from.String()+" to "+to.String(), reason, func(ctx context.Context) (string, error) {
-		err := pgtx.Change(ctx, o.in.Pool(), func(ctx context.Context, tx pgx.Tx) (err error) { // it sees rows that were committed while it waited
-			moved, err = rescope(ctx, tx, store.Account(from), store.Account(to))
-			return err
-		})
-		switch {
-		case errors.Is(err, pgtx.ErrUnknown):
-			return "whether all or nothing was moved is unknown", fmt.Errorf("operator: moving %s to %s: %w", from, to, store.Explain(err))
-		case err != nil:
-			return "nothing was moved", fmt.Errorf("operator: moving %s to %s: %w", from, to, store.Explain(err))
-		}
-		return fmt.Sprintf("%d moved", moved), nil
+	n, err := query(ctx, o, "counting the events of a scope", func(ctx context.Context, db *pgxpool.Pool) (int64, error) {
+		return store.CountAccount(ctx, db, store.Account(from))
 	})
-	return moved, err
+	p := &Plan{Action: "rescope", Did: "moved to " + to.String(), Atomic: true, o: o, Count: n, Effect: []string{
+		fmt.Sprintf("All of account %s would be moved to %s. Every process that receives or processes events of the source has to be stopped, "+
+			"and its broker drained: what comes later under the old name is a new event.", strconv.Quote(scope), to),
+	}}
+	p.do = func(ctx context.Context, reason string) (r Result, err error) {
+		err = o.Record(ctx, p.Action, from.String()+" to "+to.String(), reason, func(ctx context.Context) (string, error) {
+			err := pgtx.Change(ctx, o.in.Pool(), func(ctx context.Context, tx pgx.Tx) (err error) { // it sees rows that were committed while it waited
+				r.Acted, err = rescope(ctx, tx, store.Account(from), store.Account(to))
+				return err
+			})
+			switch {
+			case errors.Is(err, pgtx.ErrUnknown):
+				return "whether all or nothing was moved is unknown", fmt.Errorf("operator: moving %s to %s: %w", from, to, store.Explain(err))
+			case err != nil:
+				return "nothing was moved", fmt.Errorf("operator: moving %s to %s: %w", from, to, store.Explain(err))
+			}
+			return fmt.Sprintf("%d moved", r.Acted), nil
+		})
+		return r, err
+	}
+	return p, err
 }
 
 func checkRescope(from, to Account) error {
@@ -276,7 +279,7 @@ func (o *Operator) complete(ctx context.Context, on *acting, keys []string, sum 
 		return err
 	}
 	err := change(func(ctx context.Context, tx pgx.Tx) (err error) {
-		completed, lanes, err = store.Complete(ctx, tx, on.id, keys, o.KeepPayloads)
+		completed, lanes, err = store.Complete(ctx, tx, on.id, keys, o.Common.KeepPayloads)
 		if err != nil {
 			return err
 		}

@@ -19,8 +19,8 @@ import (
 )
 
 // Operator runs the operations of [idem.Common] and [idem.Inbox.Requeue] for a person, and records them in the
-// audit trail: the actor, the action, its events, reason and result. Its methods that take a reason are
-// recorded; those that it has from idem.Common are not.
+// audit trail: the actor, the action, its events, reason and result. It has a [Plan] for each, which names the events that
+// a person confirms.
 //
 // An action is recorded before it begins, and is not begun if that fails. Its result is recorded at its end.
 // An action without an end is running while it is Alive; otherwise its process is dead. The entry of a running
@@ -28,11 +28,11 @@ import (
 // [Operator.Outcomes]. A requeue, a discard and an erase record the events that they change in the transaction
 // that changes them. [Operator.Stop] ends an action of any process.
 //
-// To act on exactly the events that a person confirms, make a [Plan]. To finish an action that was broken off,
-// plan it again, and show the events again: another person may have acted on some of them since. A replay
-// leaves events that are done; a requeue, a discard and an erase change all of their events or none.
+// To finish an action that was broken off, plan it again, and show the events again: another person may have acted on
+// some of them since. A replay leaves events that are done; a requeue, a discard and an erase change all of their events
+// or none.
 type Operator struct {
-	*idem.Common
+	Common *idem.Common // the receiver's; what is done with its methods is not recorded
 
 	// Progress, when set, is called after each event of a replay or dry replay, with
 	// the sum so far and the number of events that were chosen.
@@ -42,11 +42,11 @@ type Operator struct {
 	// process, before Progress, with the reason.
 	Failed func(e idem.Event, err error)
 
-	// RequeueWithoutWorkers has Requeue leave events to workers although none are alive:
+	// RequeueWithoutWorkers has a requeue leave events to workers although none are alive:
 	// set it where workers run only from time to time, with [idem.Inbox.Drain]. Default: false.
 	RequeueWithoutWorkers bool
 
-	// EraseNotDone has Erase discard events that are not done, and erase them. They will not
+	// EraseNotDone has an erase discard events that are not done, and erase them. They will not
 	// be processed. Default: false, they are left alone.
 	EraseNotDone bool
 
@@ -82,6 +82,9 @@ func New(r idem.Receiver, name string) *Operator {
 	workers, _ := in.(requeuer)
 	return &Operator{Common: in.Common(), name: name, receiver: r, in: in, workers: workers}
 }
+
+// SourceName returns the name of the receiver's source.
+func (o *Operator) SourceName() string { return o.Common.SourceName() }
 
 // Record runs do as an action of the application, and records it: a look at a body, for example. what names
 // the events in the trail. The result is the text that do returns.
@@ -133,9 +136,9 @@ func (o *Operator) protect(ctx context.Context, a store.Action, do func() (strin
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
-			if stack := debug.Stack(); o.Logger != nil {
+			if stack := debug.Stack(); o.Common.Logger != nil {
 				_ = pgtx.Protect(func() error {
-					o.Logger.ErrorContext(ctx, "webhook "+a.Action+" failed", slog.String("source", a.Source), slog.String("error", fmt.Sprintf("%v\n%s", err, stack)))
+					o.Common.Logger.ErrorContext(ctx, "webhook "+a.Action+" failed", slog.String("source", a.Source), slog.String("error", fmt.Sprintf("%v\n%s", err, stack)))
 					return nil
 				})
 			}
@@ -150,11 +153,6 @@ const maxRecorded = 2000
 
 // recordTime limits the record of an action's end.
 const recordTime = 5 * time.Second
-
-// text returns the sum as people read it.
-func text(r idem.Replayed) string {
-	return fmt.Sprintf("%d done, %d failed, %d without a handler", r.Done, r.Failed, r.Unhandled)
-}
 
 // statementTime limits one statement on the trail.
 const statementTime = 5 * time.Minute

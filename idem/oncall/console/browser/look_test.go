@@ -162,7 +162,11 @@ func TestATextFromOutsideTurnsNoneOfThePagesOwnAround(t *testing.T) {
 	if _, err := b.pool.Exec(t.Context(), `update idem_events set last_error = $1 where state = 'parked'`, hostile); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := operator.New(b.inbox, "ana"+hostile).Acknowledge(t.Context(), idem.Filter{}, "because"+hostile); err != nil {
+	plan, err := operator.New(b.inbox, "ana"+hostile).PlanAcknowledge(t.Context(), idem.Filter{})
+	if err == nil {
+		_, err = plan.Do(t.Context(), "because"+hostile)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	// turned lists the page's own texts whose letters do not stand from left to right, and those that have others' in them.

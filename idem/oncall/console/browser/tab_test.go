@@ -250,12 +250,16 @@ func (b *tab) fill() []string {
 	}
 	b.broken.Store(false)
 	op := operator.New(b.inbox, "ana@shop.example")
-	if _, err := op.Discard(b.Context(), idem.Filter{IDs: []string{"evt_3a9d&311"}}, "a test of the sandbox"); err != nil {
-		b.Fatal(err)
+	do := func(p *operator.Plan, err error) {
+		if err == nil {
+			_, err = p.Do(b.Context(), "a test of the sandbox")
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
 	}
-	if _, err := op.DryReplay(b.Context(), idem.Filter{}, ""); err != nil {
-		b.Fatal(err)
-	}
+	do(op.PlanDiscard(b.Context(), idem.Filter{IDs: []string{"evt_3a9d&311"}}))
+	do(op.PlanDryReplay(b.Context(), idem.Filter{}))
 	const unended = `insert into idem_audit (actor, action, source, filter, reason, events, seen_at, result)
 		select 'ana@shop.example', 'replay', 'letters', 'states parked', '', array_agg(event), $1, '1 of 2: 1 done, 0 failed, 0 without a handler' from idem_events where state = 'parked'`
 	for _, seen := range []string{"now", "yesterday"} { // the next one that runs, and one whose process died

@@ -81,7 +81,7 @@ func newShop(t *testing.T, open func(*pgxpool.Pool, idem.Source) receiver) *shop
 	s.receiver = r
 	s.another = func() receiver {
 		another := open(s.pool, s.events)
-		operator.New(another, "").Logger = nil
+		operator.New(another, "").Common.Logger = nil
 		return another
 	}
 	s.fake.AddWebhook(asaastest.Webhook{
@@ -348,8 +348,12 @@ func TestAcknowledgedEventStopsItsAlert(t *testing.T) {
 		s.pass(false) // parked after the tenth failure
 	}
 	p := idem.NewProcessor(s.pool, s.events)
-	if n, err := operator.New(p, "ana").Acknowledge(t.Context(), idem.Filter{IDs: []string{"evt_pay_1"}}, "the shop knows"); n != 1 || err != nil {
-		t.Fatal(n, err)
+	plan, err := operator.New(p, "ana").PlanAcknowledge(t.Context(), idem.Filter{IDs: []string{"evt_pay_1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := plan.Do(t.Context(), "the shop knows"); r.Acted != 1 || err != nil {
+		t.Fatal(r, err)
 	}
 	for range 60 {
 		s.pass(false)
