@@ -6,7 +6,7 @@
 -- One small row per event, kept for as long as the provider may send it again. Only the primary key is an index of
 -- every row, so that changes of state are cheap (HOT) updates.
 create table if not exists idem_events (
-    event         text collate "C" primary key,   -- source/scope/id: asaas//evt_…, asaas/shop-1/evt_…
+    event         text collate "C" primary key,   -- source/scope/id: asaas//evt_..., asaas/shop-1/evt_...
     type          text        not null,           -- the provider's event name; '' when the body does not decode
     key           text        not null,           -- the entity the event is about, such as pay_123; '' for none
     state         text        not null,           -- done, pending, retrying, unhandled, parked or discarded

@@ -19,7 +19,7 @@ create table if not exists idem_audit (
     id       bigint generated always as identity primary key,
     at       timestamptz not null default now(),
     actor    text        not null, -- who, as the application says
-    action   text        not null, -- what: replay, requeue, discard, reveal, …
+    action   text        not null, -- what: replay, requeue, discard, reveal, ...
     source   text        not null,
     filter   text        not null, -- which events were chosen, as people read it
     reason   text        not null,

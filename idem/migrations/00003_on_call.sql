@@ -7,7 +7,7 @@ alter table idem_events add column if not exists done_at timestamptz;
 -- The provider's time, as in idem_payloads, for as long as the row is kept: whether one event was done after a later one.
 alter table idem_events add column if not exists occurred_at timestamptz;
 
--- The last five attempts that failed, the oldest first: [{"at": …, "error": …}]. It is written when one fails, and goes
+-- The last five attempts that failed, the oldest first: [{"at": ..., "error": ...}]. It is written when one fails, and goes
 -- with the body: an event that does not fail never has one.
 alter table idem_payloads add column if not exists failures jsonb;
 

@@ -5,7 +5,7 @@
 -- One row for each charge at Asaas, as its newest event, or a later reading of it, has it. Amounts are in reais.
 create table if not exists asaas_charges (
     scope              text    not null,         -- the account, as of idem.Event; '' when there is one
-    id                 text    not null,         -- pay_…
+    id                 text    not null,         -- pay_...
     status             text    not null,
     value              numeric not null,         -- with the interest and the fine that were paid with it
     original_value     numeric not null,         -- without: compare orders with it
@@ -21,7 +21,7 @@ create table if not exists asaas_charges (
     due                date,
     credited           date,                     -- when its money comes; a returned card keeps the day
     received_on        date,                     -- when its money came; null while it has not
-    customer           text    not null,         -- cus_…; '' once it is erased
+    customer           text    not null,         -- cus_...; '' once it is erased
     external_reference text,                     -- these six are null when they are empty
     installment        text,
     subscription       text,
