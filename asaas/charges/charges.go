@@ -66,7 +66,7 @@ func (c Change) Paid() asaas.Money { return c.After.Paid.Sub(c.Before.Paid) }
 func (c Change) Received() asaas.Money { return c.After.Received.Sub(c.Before.Received) }
 
 // BecamePaid reports whether nothing of the charge was paid before, and something is now. It is true
-// a second time for a chargeback that is won.
+// a second time for a chargeback that is won, and for money that moves to another name: see [Handler].
 func (c Change) BecamePaid() bool { return c.Before.Paid.Sign() <= 0 && c.After.Paid.Sign() > 0 }
 
 // Handler returns a handler for [asaas.Dispatcher.OnPayment] that copies the charge of each event

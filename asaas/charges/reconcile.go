@@ -79,9 +79,10 @@ type Report struct {
 //
 // It reads the charges that were made in the gap, those whose money came in it, those that a movement in the
 // account's statement names, and the open ones of the table that none of these has found. With Unsettled, it reads the cards whose money is
-// to come. What it cannot find: a receipt in cash of before the gap that was undone in it; a charge that was made and removed in the gap,
-// which is worth 0; a change of a charge that is neither open nor in the statement; and what Asaas's lists show late. A reading
-// counts as an hour older than it is, so that an event never loses against it; the next run has that hour.
+// to come. What it cannot find: a receipt in cash that was undone, if it was of before the gap or its charge is removed now; a charge
+// that was made and removed in the gap, which is worth 0; a change of a charge that is neither open nor in the statement; and what
+// Asaas's lists show late. A reading counts as an hour older than it is, so that an event never loses against it; the next
+// run has that hour.
 //
 // An error ends the run, for example if a list moved five times while it was read. The Report is valid all the same: give
 // its Cursor to another run.
