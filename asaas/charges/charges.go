@@ -71,7 +71,8 @@ func (c Change) BecamePaid() bool { return c.Before.Paid.Sign() <= 0 && c.After.
 
 // Handler returns a handler for [asaas.Dispatcher.OnPayment] that copies the charge of each event
 // into its row, and calls apply with the difference, in the same transaction. apply is not called for
-// an event that is older than the row. An error of apply fails the event, and its copy is rolled back.
+// an event that is older than the row and brings no name that the row lacks. An error of apply fails the event, and its copy
+// is rolled back.
 //
 // If a paid charge gets another reference, or without one its first Checkout, link or other name, apply is called twice: what
 // is paid is taken back by the old names, and comes by the new ones.
@@ -127,8 +128,8 @@ func (c Change) moves() bool {
 //
 // An event counts as newer than the row by its time, then by the number behind the & of its id,
 // then by its id, and never by its arrival. The row stays locked until the transaction ends, so that the
-// events of a charge are booked one after the other. A name of the charge that an event leaves out, or has as null or "", stays as
-// it was: Asaas sends a Checkout's session in some bodies only.
+// events of a charge are booked one after the other. Asaas sends a Checkout's session in some bodies only, so a name of the charge
+// that an event leaves out, or has as null or "", stays as it was, and one that the row has not is taken from an older event, too.
 //
 // The error is an [idem.NoRetry] for an event without a time, for a charge's id that is no text, for a status that is newer than this
 // module, for a refund that is done and has no amount, and for the first event of a charge that was made before
@@ -206,6 +207,9 @@ var (
 			coalesce($19, external_reference), coalesce($20, installment), coalesce($21, subscription), coalesce($22, checkout_session),
 			coalesce($23, payment_link), coalesce($24, pix_qr_code_id), ` + parameters(25, 28) + `)
 		where scope = $1 and id = $2 and (at, number, event) < ($26, $27, $28)`
+
+	naming = `update asaas_charges set external_reference = $3, installment = $4, subscription = $5, checkout_session = $6, payment_link = $7, pix_qr_code_id = $8
+		where scope = $1 and id = $2`
 )
 
 func parameters(first, last int) string {
@@ -244,18 +248,21 @@ func (c *Charge) copy(ctx context.Context, tx pgx.Tx, filling bool) (Change, err
 		return Change{}, idem.NoRetry(c.tooOld(since))
 	case inserted:
 		return Change{After: before}, nil
-	case !updated:
+	case updated:
+		after := *c
+		if after.erased = before.erased; after.erased {
+			after.Customer = ""
+		}
+		after.learn(&before)
+		return Change{Before: before, After: after}, nil
+	}
+	after := before
+	if !after.learn(c) {
 		return Change{Before: before, After: before, Late: true}, nil
 	}
-	after := *c
-	if after.erased = before.erased; after.erased {
-		after.Customer = ""
-	}
-	was := before.names()
-	for n, name := range after.names() {
-		if name.IsZero() {
-			*name = *was[n]
-		}
+	_, err := tx.Exec(ctx, naming, c.Scope, c.ID, after.ExternalReference, after.Installment, after.Subscription, after.CheckoutSession, after.PaymentLink, after.PixQrCodeID)
+	if err != nil {
+		return Change{}, fmt.Errorf("asaas/charges: naming %s: %w", c.ID, err)
 	}
 	return Change{Before: before, After: after}, nil
 }
@@ -265,6 +272,17 @@ func (c *Charge) names() []*value.Optional[string] {
 	return []*value.Optional[string]{
 		&c.ExternalReference, &c.Installment, &c.Subscription, &c.CheckoutSession, &c.PaymentLink, &c.PixQrCodeID,
 	}
+}
+
+// learn gives the charge the names that it has not and the other copy has.
+func (c *Charge) learn(other *Charge) (learned bool) {
+	has := other.names()
+	for n, name := range c.names() {
+		if name.IsZero() && !has[n].IsZero() {
+			*name, learned = *has[n], true
+		}
+	}
+	return learned
 }
 
 // scan reads a row of lock.

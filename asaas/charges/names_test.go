@@ -82,6 +82,39 @@ func TestAPaidCheckoutThatOnlyAReadingNamesIsBooked(t *testing.T) {
 	}
 }
 
+// Each body in turn is the only one that has the Checkout's session.
+func TestACheckoutIsPaidInAnyOrderWhicheverEventNamesIt(t *testing.T) {
+	t.Parallel()
+	pool, events := newOrders(t), newEvents(named)
+	for naming := range 3 {
+		charge := asaastest.NewCharge(asaas.BillingTypeCreditCard, asaas.Cents(10000))
+		var bodies [][]byte
+		for n, step := range []func() []byte{charge.Created, charge.Confirmed, charge.Received} {
+			charge.Payment.CheckoutSession = value.Null[string]()
+			if n == naming {
+				charge.Payment.CheckoutSession = value.Of("checkout-1")
+			}
+			bodies = append(bodies, step())
+		}
+		for _, order := range permuted(nil, indexes(len(bodies))) {
+			tx, err := pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range append(order, order...) {
+				if err := dispatch(t.Context(), tx, events, "", bodies[n]); err != nil {
+					t.Fatalf("named by %d, in the order %v: %v", naming, order, err)
+				}
+			}
+			var got string
+			if err := tx.QueryRow(t.Context(), bothOrders).Scan(&got); err != nil || got != "order-1 100.00, order-2 0.00" {
+				t.Errorf("named by %d, in the order %v the orders are %s: %v", naming, order, got, err)
+			}
+			_ = tx.Rollback(t.Context())
+		}
+	}
+}
+
 // Cash is undone, the charge gets the reference of another order, and is paid for that: whatever comes in whichever
 // order, and whichever event but the last never comes, no order keeps what is not its own.
 func TestMoneyFollowsItsChargeToAnotherReference(t *testing.T) {
