@@ -1,4 +1,4 @@
-package main
+package guides
 
 import (
 	"context"
@@ -25,6 +25,10 @@ func fill(ctx context.Context, client *asaas.Client, pool *pgxpool.Pool, first t
 			return err // nil: all are read, and the table knows since when it is complete
 		}
 		run.Resume = report.Cursor
-		time.Sleep(report.Again) // until Asaas takes further calls
+		select {
+		case <-time.After(report.Again): // until Asaas takes further calls
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }

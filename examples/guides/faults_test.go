@@ -1,4 +1,4 @@
-package main
+package guides
 
 import (
 	"context"
@@ -7,14 +7,46 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
 )
+
+// table returns the rows of the guide's table: the state of each event after each fault on each scheme. Each fault
+// happens once, at a chosen step, so that each run returns the same.
+func table(t *testing.T) (rows []string) {
+	t.Helper()
+	pool := idemtest.Pool(t)
+	if err := idem.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	const tables = `
+create table ledger (event text not null, part int not null); -- the effect, of two parts: money that is booked, and an order that is paid
+create table seen (event text primary key);`
+	if _, err := pool.Exec(t.Context(), tables); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range schemes(pool) {
+		row := "| " + s.name
+		for _, try := range []func(*trial){atOnce, killed, failing, leaving} {
+			one := &trial{T: t, scheme: s, pool: pool}
+			try(one)
+			row += " | " + one.String()
+		}
+		rows = append(rows, row+" |")
+	}
+	return rows
+}
 
 // trial is the events that are delivered to one scheme with a fault, and what became of them.
 type trial struct {
+	*testing.T
 	scheme                       scheme
 	pool                         *pgxpool.Pool
+	marks                        sync.Map
 	events, lost, doubled, never int
 }
 
@@ -71,7 +103,7 @@ func survive() {
 
 // atOnce delivers an event twice at the same time, to two processes, and has the workers of both work at the
 // same time. A provider's pause is longer than an attempt: neither is delivered again before both are answered.
-func atOnce(ctx context.Context, t *trial) error {
+func atOnce(t *trial) {
 	id := "evt_" + rand.Text()
 	var both, all sync.WaitGroup
 	var twice [2]struct {
@@ -84,59 +116,53 @@ func atOnce(ctx context.Context, t *trial) error {
 		p := &twice[n]
 		p.arrive = sync.OnceFunc(both.Done)
 		p.fault = fault{meet: func() { p.arrive(); both.Wait() }}
-		all.Go(func() { p.acknowledged = t.receive(ctx, id, &p.fault) })
+		all.Go(func() { p.acknowledged = t.receive(id, &p.fault) })
 	}
 	all.Wait()
 	for n := range twice {
 		p := &twice[n]
 		all.Go(func() {
 			defer p.arrive()
-			p.acknowledged = p.acknowledged || t.insist(ctx, id, &p.fault)
-			t.work(ctx, id, &p.fault)
+			p.acknowledged = p.acknowledged || t.insist(id, &p.fault)
+			t.work(id, &p.fault)
 		})
 	}
 	all.Wait()
-	return t.judge(ctx, id, twice[0].acknowledged && twice[1].acknowledged)
+	t.judge(id, twice[0].acknowledged && twice[1].acknowledged)
 }
 
 // killed delivers an event for each step of the scheme, after which the process is killed.
-func killed(ctx context.Context, t *trial) error {
-	for at := 1; ; at++ {
-		f, before := &fault{killAt: at, meet: alone}, *t
-		if err := t.one(ctx, f); err != nil {
-			return err
+func killed(t *trial) {
+	for f := new(fault); ; {
+		f = &fault{killAt: f.killAt + 1, meet: alone}
+		id, acknowledged := t.deliver(f)
+		if !f.over {
+			return // there is no such step
 		}
-		if !f.over { // there is no such step
-			*t = before
-			return nil
-		}
+		t.judge(id, acknowledged)
 	}
 }
 
 // failing delivers an event to a handler that fails the first time, after it has booked.
-func failing(ctx context.Context, t *trial) error {
-	return t.one(ctx, &fault{fails: true, meet: alone})
-}
+func failing(t *trial) { t.judge(t.deliver(&fault{fails: true, meet: alone})) }
 
 // leaving delivers an event from a sender that does not wait for the handler's end.
-func leaving(ctx context.Context, t *trial) error {
-	return t.one(ctx, &fault{leaves: true, meet: alone})
-}
+func leaving(t *trial) { t.judge(t.deliver(&fault{leaves: true, meet: alone})) }
 
 func alone() {} // there is no other process
 
-// one delivers one event with a fault.
-func (t *trial) one(ctx context.Context, f *fault) error {
-	id := "evt_" + rand.Text()
-	acknowledged := t.insist(ctx, id, f)
-	t.work(ctx, id, f)
-	return t.judge(ctx, id, acknowledged)
+// deliver delivers an event with a fault.
+func (t *trial) deliver(f *fault) (id string, acknowledged bool) {
+	id = "evt_" + rand.Text()
+	acknowledged = t.insist(id, f)
+	t.work(id, f)
+	return id, acknowledged
 }
 
 // insist delivers an event until it is answered 200, ten times at most.
-func (t *trial) insist(ctx context.Context, id string, f *fault) (acknowledged bool) {
+func (t *trial) insist(id string, f *fault) (acknowledged bool) {
 	for range 10 {
-		if acknowledged = t.receive(ctx, id, f); acknowledged {
+		if acknowledged = t.receive(id, f); acknowledged {
 			break
 		}
 	}
@@ -144,29 +170,29 @@ func (t *trial) insist(ctx context.Context, id string, f *fault) (acknowledged b
 }
 
 // receive delivers an event once.
-func (t *trial) receive(ctx context.Context, id string, f *fault) (acknowledged bool) {
+func (t *trial) receive(id string, f *fault) (acknowledged bool) {
 	defer survive()
-	request, leave := context.WithCancel(ctx)
+	request, leave := context.WithCancel(t.Context())
 	defer leave()
-	return t.scheme.receive(&delivery{f, t.pool, id, ctx, request, leave}) == http.StatusOK
+	return t.scheme.receive(&delivery{f, t.pool, &t.marks, id, t.Context(), request, leave}) == http.StatusOK
 }
 
 // work has the scheme's worker work until it has no error.
-func (t *trial) work(ctx context.Context, id string, f *fault) {
+func (t *trial) work(id string, f *fault) {
 	once := func() (done bool) {
 		defer survive()
-		return t.scheme.work(&delivery{f, t.pool, id, ctx, ctx, func() {}}) == nil
+		return t.scheme.work(&delivery{f, t.pool, &t.marks, id, t.Context(), t.Context(), func() {}}) == nil
 	}
 	for i := 0; i < 10 && t.scheme.work != nil && !once(); i++ {
 	}
 }
 
 // judge counts the effects of an event: both parts, once each, or it went wrong.
-func (t *trial) judge(ctx context.Context, id string, acknowledged bool) error {
+func (t *trial) judge(id string, acknowledged bool) {
 	var first, second int
 	const count = `select count(*) filter (where part = 1), count(*) filter (where part = 2) from ledger where event = $1`
-	if err := t.pool.QueryRow(ctx, count, id).Scan(&first, &second); err != nil {
-		return err
+	if err := t.pool.QueryRow(t.Context(), count, id).Scan(&first, &second); err != nil {
+		t.Fatal(err)
 	}
 	t.events++
 	switch {
@@ -177,5 +203,4 @@ func (t *trial) judge(ctx context.Context, id string, acknowledged bool) error {
 	case min(first, second) == 0:
 		t.lost++
 	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package guides
 
 import (
 	"context"
@@ -15,7 +15,8 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// scheme is a way to process an event once.
+// scheme is a way to process an event once. Those of the guides are written anew, in Go and without their mistakes of
+// detail: they lose by their order of steps.
 type scheme struct {
 	name    string
 	receive func(*delivery) (status int)
@@ -26,6 +27,7 @@ type scheme struct {
 type delivery struct {
 	*fault
 	pool    *pgxpool.Pool
+	marks   *sync.Map // what is stored outside of the work's transaction: it outlives the process
 	id      string
 	ctx     context.Context // of the process
 	request context.Context // ends when the sender leaves
@@ -55,10 +57,16 @@ func (r *delivery) handle(ctx context.Context, db db) error {
 	return err
 }
 
-// isNew inserts the event's id into a table, and returns false if it is there.
-func (r *delivery) isNew(ctx context.Context, db db, insert string) (bool, error) {
-	tag, err := db.Exec(ctx, insert, r.id)
-	return err == nil && tag.RowsAffected() == 1, err
+// put stores a mark of the event, and reports whether it is new.
+func (r *delivery) put(mark string, value any) bool {
+	_, found := r.marks.LoadOrStore(mark+r.id, value)
+	r.step()
+	return !found
+}
+
+func (r *delivery) has(mark string) bool {
+	_, found := r.marks.Load(mark + r.id)
+	return found
 }
 
 func answer(err error) int {
@@ -70,52 +78,41 @@ func answer(err error) int {
 
 func schemes(pool *pgxpool.Pool) []scheme {
 	return append([]scheme{
-		{name: "Asaas's guide, 1: store, answer, and have a job work", receive: storeFirst, work: workQueue},
+		{name: "Asaas's guide, 1: store, answer, and have a job work", receive: store, work: workStored},
 		{name: "Asaas's guide, 2: store the id, then work", receive: idFirst},
 		{name: "Zelta Pay's guide: the id first", receive: idFirst},
 		{name: "Zelta Pay's guide: a transaction, and 200 in any case", receive: transactionAnd200},
-		{name: "Zelta Pay's guide: a lock and a marker in Redis", receive: new(redis).receive},
-		{name: "Zelta Pay's guide: a marker in KV, then work", receive: new(redis).receiveKV},
+		{name: "Zelta Pay's guide: a lock and a marker in Redis", receive: lockAndMarker},
+		{name: "Zelta Pay's guide: a marker in KV, then work", receive: lookThenMark},
 		{name: "Idempotency keys, as for requests", receive: keys},
 		{name: "By hand in Go: one transaction, on the request's context", receive: oneTransaction},
 	}, ours(pool)...)
 }
 
-const (
-	insertSeen  = `insert into seen values ($1) on conflict do nothing`
-	insertQueue = `insert into queue (event) values ($1) on conflict do nothing`
-	insertKey   = `insert into keys (event) values ($1) on conflict do nothing`
-)
-
-// storeFirst answers once the event is in a table. A job works on its rows.
-func storeFirst(r *delivery) int {
-	_, err := r.isNew(r.ctx, r.pool, insertQueue)
-	r.step()
-	return answer(err)
+// store answers once the event is in a table. A job works on its rows.
+func store(r *delivery) int {
+	r.put("stored", true)
+	return http.StatusOK
 }
 
-// workQueue works on events that are not done, and then marks them.
-func workQueue(r *delivery) error {
-	var waits bool
-	if err := r.pool.QueryRow(r.ctx, `select exists (select from queue where event = $1 and not done)`, r.id).Scan(&waits); err != nil || !waits {
-		return err
+// workStored works on events that are not done, and then marks them.
+func workStored(r *delivery) error {
+	if !r.has("stored") || r.has("done") {
+		return nil
 	}
 	r.meet()
-	if err := r.handle(r.ctx, r.pool); err != nil {
-		return err
+	err := r.handle(r.ctx, r.pool)
+	if err == nil {
+		r.put("done", true)
 	}
-	_, err := r.pool.Exec(r.ctx, `update queue set done = true where event = $1`, r.id)
-	r.step()
 	return err
 }
 
 // idFirst stores the id, and takes an event with a stored id for done.
 func idFirst(r *delivery) int {
-	isNew, err := r.isNew(r.ctx, r.pool, insertSeen)
-	if err != nil || !isNew {
-		return answer(err)
+	if !r.put("seen", true) {
+		return http.StatusOK
 	}
-	r.step()
 	return answer(r.handle(r.ctx, r.pool))
 }
 
@@ -132,8 +129,8 @@ func oneTransaction(r *delivery) int { return answer(inTransaction(r.request, r)
 
 func inTransaction(ctx context.Context, r *delivery) error {
 	return pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
-		isNew, err := r.isNew(ctx, tx, insertSeen)
-		if err != nil || !isNew {
+		added, err := tx.Exec(ctx, `insert into seen values ($1) on conflict do nothing`, r.id)
+		if err != nil || added.RowsAffected() == 0 {
 			return err
 		}
 		r.step()
@@ -141,63 +138,46 @@ func inTransaction(ctx context.Context, r *delivery) error {
 	})
 }
 
-// redis is a store without transactions, which outlives the process. No key expires.
-type redis struct{ sync.Map }
-
-// receive takes a lock, works, and leaves a marker. An event that is locked passes for a
-// duplicate.
-func (s *redis) receive(r *delivery) int {
-	if _, done := s.Load("done " + r.id); done {
+// lockAndMarker takes a lock, works, and leaves a marker. An event that is locked passes for a
+// duplicate. No lock expires.
+func lockAndMarker(r *delivery) int {
+	if r.has("done") || !r.put("lock", true) {
 		return http.StatusOK
 	}
-	if _, locked := s.LoadOrStore("lock "+r.id, true); locked {
-		return http.StatusOK
-	}
-	r.step()
 	err := r.handle(r.ctx, r.pool)
 	if err == nil {
-		s.Store("done "+r.id, true)
+		r.put("done", true)
 	}
-	s.Delete("lock " + r.id)
+	r.marks.Delete("lock" + r.id)
 	return answer(err)
 }
 
-// receiveKV looks, leaves a marker, and works.
-func (s *redis) receiveKV(r *delivery) int {
-	_, found := s.Load(r.id)
+// lookThenMark looks, leaves a marker, and works.
+func lookThenMark(r *delivery) int {
+	done := r.has("done")
 	r.meet()
-	if found {
+	if done {
 		return http.StatusOK
 	}
-	s.Store(r.id, true)
-	r.step()
+	r.put("done", true)
 	return answer(r.handle(r.ctx, r.pool))
 }
 
 // keys answers a key that is known as the first time, even if that was an error. Work that a
 // process that died had begun is begun again.
 func keys(r *delivery) int {
-	isNew, err := r.isNew(r.request, r.pool, insertKey)
-	if err != nil {
-		return answer(err)
-	}
-	if !isNew {
-		var status *int
-		if err := r.pool.QueryRow(r.request, `select status from keys where event = $1`, r.id).Scan(&status); err != nil {
-			return answer(err)
-		}
+	if !r.put("key", true) {
+		status, known := r.marks.Load("status" + r.id)
 		switch {
-		case status != nil:
-			return *status
+		case known:
+			return status.(int)
 		case !r.over: // another process works on it
 			return http.StatusConflict
 		}
 	}
-	r.step()
-	err = r.handle(r.request, r.pool)
-	_, _ = r.pool.Exec(r.request, `update keys set status = $2 where event = $1`, r.id, answer(err))
-	r.step()
-	return answer(err)
+	status := answer(r.handle(r.request, r.pool))
+	r.put("status", status)
+	return status
 }
 
 // ours returns the schemes of this module.
