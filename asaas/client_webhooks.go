@@ -171,13 +171,13 @@ func (c *Client) Resume(ctx context.Context, id string) error {
 // retention is the time for which Asaas keeps an event that it could not deliver.
 const retention = 14 * 24 * time.Hour
 
-// TimeLeft returns how long it takes until Asaas may delete the first of the
-// events that wait in a queue that is held up; 0 if it may have. Asaas keeps them for 14 days from their
-// creation, and does not say since when there are some, so it is computed from
-// lastCreated: the creation (OccurredAt of [idem.Event]) of the newest event
-// that was acknowledged. The time of its arrival would be too late if it had waited.
+// TimeLeft returns the time until Asaas may delete the first event that waits in a queue that is held up;
+// 0 if Asaas may have deleted it. Asaas keeps an event for 14 days from its creation, and does not report
+// the creation of the first that waits. So TimeLeft counts from lastCreated, the creation (OccurredAt of
+// [idem.Event]) of the newest event that was acknowledged. Do not give the time of its arrival, which is
+// later if the event has waited.
 //
-// With SEQUENTIALLY, that is safe: the events that wait were created later. With
+// With SEQUENTIALLY, the result is never too long: the events that wait were created later. With
 // NON_SEQUENTIALLY an older event may wait beside newer ones that were
 // delivered: give a time before which every event is known to be acknowledged.
 func TimeLeft(lastCreated time.Time) time.Duration {

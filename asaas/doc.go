@@ -155,7 +155,7 @@
 // in whichever of Asaas's spellings, and its Time method reads it; a time without
 // a zone is Brasília's.
 //
-// A field that may be null or missing is an [value.Optional]. All of them are
+// A field that may be null or missing is a [value.Optional]. All of them are
 // arguments of tx.Exec as they are, are scanned from a row, and fit a struct of
 // sqlc's or of pgx.RowToStructByName. Enums are open: a value that this package
 // does not know is delivered as it is.

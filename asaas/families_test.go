@@ -259,7 +259,7 @@ func TestTestdataHasEveryField(t *testing.T) {
 // fieldPaths adds the JSON paths of all fields of a type.
 func fieldPaths(path string, kind reflect.Type, out map[string]bool) {
 	if get, ok := kind.MethodByName("Get"); ok {
-		kind = get.Type.Out(0) // of an value.Optional
+		kind = get.Type.Out(0) // of a value.Optional
 	}
 	if kind.Kind() == reflect.Slice {
 		kind = kind.Elem()

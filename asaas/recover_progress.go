@@ -204,8 +204,8 @@ func (o Owed) String() string {
 // owedAfter is the time for which a pending event may be due: workers take it, or are too few.
 const owedAfter = time.Minute
 
-// OwedStates are those of the events that [Recover] replays. It leaves those that are
-// pending to their workers.
+// OwedStates returns the states of the events that [Recover] replays. Recover leaves pending events to
+// the workers.
 func OwedStates() []idem.State { return []idem.State{idem.StateParked, idem.StateRetrying} }
 
 // ListOwed counts, by their type, most of them first, the events that are parked or retrying; those that have failed

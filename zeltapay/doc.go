@@ -71,7 +71,7 @@
 //	amount, ok := e.Amount()                     // transaction.amount or paymentLink.amount
 //	order, ok := e.LinkMetadata().String("orderId") // metadata or paymentLink.metadata
 //
-// Its fields are those that only one layout has. Each is an [value.Optional]: a
+// Its fields are those that only one layout has. Each is a [value.Optional]: a
 // value, null, or absent. A payment in a layout that is neither, or without an
 // amount, is parked, and reaches no handler; one that lacks other fields is handled.
 //

@@ -80,7 +80,7 @@ type place struct {
 	plain    *openapi3.SchemaRef
 	marked   []string // the path, with a question mark behind each optional name
 	value    []string // the Go expression, from the event on
-	optional bool     // its Go type is an value.Optional
+	optional bool     // its Go type is a value.Optional
 	always   bool     // nothing on the way is optional
 	free     bool     // it is in an object of which no property is listed
 }

@@ -110,7 +110,7 @@ func pathsOf(extension any) Paths {
 }
 
 // marked returns paths in the form that package provider reads: with a question mark behind the
-// name of an value.Optional, and a # behind a value that may be a number.
+// name of a value.Optional, and a # behind a value that may be a number.
 func (s *Spec) marked(event *openapi3.Schema, paths []string) (out []string) {
 	for _, path := range paths {
 		if at, err := s.follow(event, path); err == nil {

@@ -3,8 +3,8 @@
 // broker for more time meanwhile. Subpackage brokertest has the tests that every module
 // for a broker passes.
 //
-// Most programs need only such a module, and of this package the settings in
-// [Consumer]. They are beside it:
+// Most programs need only one of these modules, and of this package the settings in
+// [Consumer]:
 //
 //	idemrabbitmq  RabbitMQ
 //	idemkafka     Kafka

@@ -42,6 +42,6 @@
 //     entity's id, amount or status, is null or missing. An amount of null is not
 //     0.00. A spec lists these fields in x-essential; see [Check].
 //   - Any other field that is null or missing, although it was always sent, gets its
-//     zero value; an amount becomes an value.Optional without a value. The event is
+//     zero value; an amount becomes a value.Optional without a value. The event is
 //     handled: a provider that one day nulls a flag must not park every charge.
 package drift

@@ -39,10 +39,10 @@ type Watch struct {
 	more     Finding
 }
 
-// Look looks at a body, if it is its turn. event is a pointer to the struct
-// that it decodes into, and only its type matters; nil for an event type that
-// is not known. failure is the error of decoding it, or of [Check], and
-// makes it its turn; nil if there is none, or it was not decoded.
+// Look compares a body with its Go type, if the body is in the sample. event is a pointer to the struct
+// that the body decodes into, and only its type matters; nil for an event type that is not known. failure
+// is the error of decoding the body, or of [Check]; nil if there is none, or if the body was not decoded. A
+// body with a failure is always compared.
 func (w *Watch) Look(eventType string, event any, failure error, body []byte) {
 	switch {
 	case eventType == "":
@@ -279,7 +279,7 @@ func addFields(fields map[string]shape.Field, t reflect.Type, made map[reflect.T
 	}
 }
 
-// unwrapped returns the type that a pointer or an value.Optional may hold.
+// unwrapped returns the type that a pointer or a value.Optional may hold.
 func unwrapped(t reflect.Type) reflect.Type {
 	switch get, ok := t.MethodByName("Get"); {
 	case t.Kind() == reflect.Pointer:

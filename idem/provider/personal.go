@@ -16,7 +16,7 @@ type Personal map[string]map[string]string
 // Print writes the JSON of a struct, without what is personal in it.
 func (p Personal) Print(f fmt.State, name string, v any) { _, _ = f.Write(p.printed(name, v)) }
 
-// LogValue returns the same for a log.
+// LogValue returns the JSON of a struct, without its personal values, for a log.
 func (p Personal) LogValue(name string, v any) slog.Value { return slog.AnyValue(p.printed(name, v)) }
 
 // printed is JSON that a log can have in it.

@@ -146,7 +146,7 @@ type Definition struct {
 
 // Naming holds the places of an event's names. Its paths are names of members from
 // the body on, parted by dots. A question mark behind a name is for a member that
-// decodes into an value.Optional: null empties it, and of several the last counts
+// decodes into a value.Optional: null empties it, and of several the last counts
 // whole. # ends the path of a value that may be sent as a number.
 type Naming struct {
 	Type      string                               // the root member that names the event

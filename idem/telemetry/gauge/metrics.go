@@ -117,8 +117,8 @@ func Lag(o idem.Observation) (lag time.Duration, ok bool) {
 	return max(time.Since(o.Event.OccurredAt), 0), true
 }
 
-// Observe records the counters and histograms of an observation. One without an outcome is
-// nothing: another worker or an earlier event had to go first.
+// Observe records the counters and histograms of an observation. It records nothing of one
+// without an outcome: another worker or an earlier event had to go first.
 func Observe(o idem.Observation, record Record) {
 	if o.Outcome == "" {
 		return
