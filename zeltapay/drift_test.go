@@ -7,12 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
@@ -115,38 +113,6 @@ func TestDispatchLooksToo(t *testing.T) {
 	if len(d.Drift()) != 1 || d.Drift()[0].EventType != "payment.refunded" {
 		t.Errorf("found %+v", d.Drift())
 	}
-}
-
-// BenchmarkWatch tells what the watch adds to a body's way from its request to
-// its handler. Both ways are measured in turns, for what else the machine does.
-func BenchmarkWatch(b *testing.B) {
-	body := read(b, "testdata/payment_success_flat_1.1.0.json")
-	d := zeltapay.NewDispatcher("secret")
-	d.AllowTest = true // the body is a test payment
-	scheme := zeltapay.SchemeHMAC
-	scheme.Tolerance = time.Hour
-	d.Scheme = scheme
-	d.OnPaymentSuccess(func(context.Context, pgx.Tx, *zeltapay.PaymentEvent) error { return nil })
-	r := delivery(body, "secret")
-	var with, without time.Duration
-	way := func(route func(idem.Event) (idem.Work, error)) time.Duration {
-		start := time.Now()
-		e, err := d.Open(withBody(r, body))
-		if err != nil {
-			b.Fatal(err)
-		}
-		if work, err := route(e); work == nil || err != nil {
-			b.Fatal("no handler: ", err)
-		}
-		return time.Since(start)
-	}
-	for b.Loop() {
-		without += way(d.Routes.Route)
-		with += way(d.Route)
-	}
-	b.ReportMetric(float64(without.Nanoseconds())/float64(b.N), "unwatched-ns")
-	b.ReportMetric(float64(with.Nanoseconds())/float64(b.N), "watched-ns")
-	b.ReportMetric(float64(with)/float64(without), "ratio")
 }
 
 // Each field of each layout in turn is null, and is absent.
