@@ -234,9 +234,11 @@ func (p *program) do(ctx context.Context, o *operator.Operator, plan *operator.P
 	} else {
 		_, err = fmt.Fprintln(p.Stdout, line)
 	}
-	if err == nil {
-		err = p.sayRest(ctx, terminal.Clean(d.Source), plan, r)
+	if err != nil {
+		p.tell("%s; this could not be printed: %s", line, err)
+		r.Short = true
 	}
+	err = p.sayRest(ctx, terminal.Clean(d.Source), plan, r)
 	if err == nil && r.Short {
 		err = errSaid
 	}

@@ -1,7 +1,6 @@
 package idemcmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +77,10 @@ func (p *program) auditEvents(ctx context.Context) error {
 				Event string `json:"event"`
 			}{key})
 		} else {
-			_, err = fmt.Fprintln(p.Stdout, cmp.Or(terminal.Clean(key), key))
+			if terminal.Clean(key) != key { // which would be another event
+				key = quote(key)
+			}
+			_, err = fmt.Fprintln(p.Stdout, key)
 		}
 		if err != nil {
 			return err

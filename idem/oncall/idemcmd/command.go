@@ -104,7 +104,7 @@ func (p *program) verb(v *verb) command.Verb {
 		switch err := p.open(ctx, v); {
 		case err == nil:
 			defer p.pool.Close()
-		case v.name == "doctor" && errors.Is(err, errNoAnswer):
+		case v.name == "doctor" && (errors.Is(err, errNoAnswer) || errors.Is(err, errRefused)):
 			p.unreached = err
 		default:
 			return err
@@ -124,10 +124,15 @@ var variables = []string{
 
 // hints are remedies for errors of Postgres that have one usual cause, by their codes.
 var hints = map[string]string{
+	"25006": "it is a replica, or read-only by its settings: give the address of the primary; idem doctor says more",
 	"42501": "idem doctor says which rights are missing",
-	"42P05": pooled, // duplicate prepared statement
-	"26000": pooled, // no such prepared statement
+	"42703": altered, // no such column
+	"42P01": altered, // no such table
+	"42P05": pooled,  // duplicate prepared statement
+	"26000": pooled,  // no such prepared statement
 }
+
+const altered = "idem doctor says what the tables lack; those of an older version get it by idem migrate"
 
 const pooled = "a pooler is between: add default_query_exec_mode=exec to the database's address"
 

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/internal/command"
@@ -58,8 +59,11 @@ const (
 	lockTime    = 3 * time.Second  // that others may keep the tables locked
 )
 
-// errNoAnswer is in the errors of a database that does not answer.
-var errNoAnswer = errors.New("the database does not answer")
+// The errors of a database that is not reached.
+var (
+	errNoAnswer = errors.New("the database does not answer")
+	errRefused  = errors.New("Postgres answers, and refuses the user, the password or the database of this address")
+)
 
 // connect connects to the database; schema, unless it is "", is all of the search_path.
 func connect(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
@@ -86,10 +90,13 @@ func connect(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 			pool.Close()
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+	switch state := pgtx.SQLState(err); {
+	case err == nil:
+		return pool, nil
+	case strings.HasPrefix(state, "28"), strings.HasPrefix(state, "3D"): // the user, the password, the database
+		return nil, fmt.Errorf("%w: %w", errRefused, err)
 	}
-	return pool, nil
+	return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 }
 
 // sayDatabase prints the database and the schema of the tables, without the password.

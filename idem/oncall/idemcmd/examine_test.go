@@ -396,6 +396,22 @@ func TestADatabaseThatDoesNotAnswerIsAFinding(t *testing.T) {
 	}
 }
 
+// Somebody who types the name of the database wrong is not told that deliveries fail.
+func TestAnAddressThatPostgresRefusesIsNotADatabaseThatIsDown(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	u, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/no_such_database"
+	s.url = u.String()
+	status, out, _ := s.idem("doctor")
+	if status != command.Attention || !strings.HasPrefix(out, "error    connection: Postgres answers, and refuses this address: nothing is known of the events") || !strings.Contains(out, "no_such_database") {
+		t.Errorf("exit status %d, %s", status, out)
+	}
+}
+
 func TestHintsAreForThoseWhoAskForThem(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

@@ -173,7 +173,7 @@ func (p *program) nothingOf(ctx context.Context, ids []string) error {
 		}
 	}
 	if found == nil {
-		return fmt.Errorf("%w: see whether the id is complete: one with an & in it needs quotes. If it is a payment's, not an event's: -entity %s", errNothing, quote(terminal.Clean(ids[0])))
+		return fmt.Errorf("%w: see whether the id is complete: one with an & in it needs quotes. If it is a payment's, not an event's: -entity %s", errNothing, quote(ids[0]))
 	}
 	found = append(found, unknown...)
 	slices.Sort(found)

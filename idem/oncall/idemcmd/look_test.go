@@ -3,6 +3,7 @@ package idemcmd
 import (
 	"encoding/json"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/terminal"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestEveryConditionOfAFilterIsAFlag(t *testing.T) {
@@ -305,4 +308,28 @@ func TestTheCommandWithoutHandlersFindsTheSourcesThatAreStored(t *testing.T) {
 	s.wantSays(command.Misused, "idem requeue, and its workers process them. Else build the ten-line program", "replay")
 	s.want(command.Done, "3 events of notes: discarded\n1 event of other: discarded\n", "", "discard", "-state", "parked", "-yes", "-reason", "x")
 	s.want(command.Done, "1 event of notes: requeued for the workers\n", "", "requeue", "-yes", "-type", "refunded")
+}
+
+// Two ids differ by a space or a control character only: what is printed for one never names the other.
+func TestACommandThatIsPrintedNamesItsOwnEventInAShell(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	ids := []string{"bad two", "bad  two", "bad\ttwo", "bad'two", "bad$(two)", `bad\two%s`, "bad\x1b[31m", "bad\u202etwo"}
+	for _, id := range ids {
+		testkit.Exec(t, s.pool, `insert into idem_events (event, type, key, state) values ('notes//' || $1, 'paid', '', 'parked')`, id)
+		testkit.Exec(t, s.pool, `insert into idem_payloads (event, source, received_at, body) values ('notes//' || $1, 'notes', now(), '{}')`, id)
+	}
+	for _, id := range ids {
+		_, out, _ := s.idem("show", id)
+		_, typed, _ := strings.Cut(out, "\n  idem requeue ")
+		typed, _, _ = strings.Cut(typed, "  #")
+		got, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+typed).Output()
+		if string(got) != id || err != nil || terminal.Text(out) != out {
+			t.Errorf("of %q it prints %q, which a shell takes for %q, %v", id, typed, got, err)
+		}
+	}
+	if status, _, complaints := s.idem("discard", "-yes", "-reason", "a test", "bad  two"); status != command.Done {
+		t.Fatal(status, complaints)
+	}
+	s.want(command.Done, "'notes//bad  two'\n", "", "audit", s.text(`select max(id) from idem_audit`))
 }

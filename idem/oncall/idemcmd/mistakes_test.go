@@ -2,6 +2,7 @@ package idemcmd
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -77,7 +78,10 @@ func TestWhatMatchesNothingExits3AndSaysWhatWasMeant(t *testing.T) {
 func TestErrorsThatHaveOneUsualCauseSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	for code, says := range map[string]string{
+		"25006": "give the address of the primary",
 		"42501": "idem doctor says which rights are missing",
+		"42703": "idem doctor says what the tables lack",
+		"42P01": "idem doctor says what the tables lack",
 		"42P05": "add default_query_exec_mode=exec to the database's address",
 		"26000": "add default_query_exec_mode=exec to the database's address",
 	} {
@@ -89,20 +93,29 @@ func TestErrorsThatHaveOneUsualCauseSayWhatToDo(t *testing.T) {
 
 func TestADatabaseThatCannotBeUsedIsSaidWithoutItsPassword(t *testing.T) {
 	t.Parallel()
-	for url, c := range map[string]struct {
+	for address, c := range map[string]struct {
 		status int
 		says   string
 	}{
 		"nonsense hunter2":                      {command.Misused, "the address of the database is not understood"},
 		"postgres://u:hunter2@127.0.0.1:1/shop": {command.Failed, "the database does not answer"},
 	} {
-		s := &shop{T: t, url: url}
+		s := &shop{T: t, url: address}
 		status, out, complaints := s.idem("stats")
 		if status != c.status || out != "" || !strings.Contains(complaints, c.says) || strings.Contains(complaints, "hunter2") {
-			t.Errorf("%s: exit status %d, %q", url, status, complaints)
+			t.Errorf("%s: exit status %d, %q", address, status, complaints)
 		}
 	}
 	s := newShop(t)
+	there := s.url
+	u, err := url.Parse(there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/no_such_database"
+	s.url = u.String()
+	s.wantSays(command.Failed, "Postgres answers, and refuses the user, the password or the database of this address", "stats")
+	s.url = there
 	s.exec(`drop table idem_payloads, idem_events cascade`)
 	s.wantSays(command.Failed, "the tables are missing", "stats")
 	s.prebuilt()
@@ -145,6 +158,21 @@ func TestAnOutputThatBreaksIsAnError(t *testing.T) {
 		if status := p.run(t.Context()); status != command.Failed || !strings.Contains(complaints.String(), os.ErrClosed.Error()) {
 			t.Errorf("idem %q: exit status %d, %s", args, status, complaints)
 		}
+	}
+}
+
+// The disk is full, or nobody reads any more: what was done is done.
+func TestAnActionWhoseResultCannotBePrintedSaysThatItIsDone(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"discard", "-yes", "-reason", "x", "bad_2"}, {"discard", "-yes", "-reason", "x", "-json", "bad_2"}, {"replay", "-yes", "bad_2"}} {
+		s := newShop(t)
+		s.badNight()
+		p, _, complaints := s.program(args...)
+		p.Stdout = writer{iotest.ErrReader(os.ErrClosed)}
+		if status := p.run(t.Context()); status != command.Failed || !strings.Contains(complaints.String(), "idem: 1 event of notes: "+args[0]) || !strings.Contains(complaints.String(), os.ErrClosed.Error()) {
+			t.Errorf("idem %q: exit status %d, %s", args, status, complaints)
+		}
+		s.wantText(`select state not in ('parked') from idem_events where event = 'notes//bad_2'`, "true")
 	}
 }
 

@@ -57,13 +57,20 @@ const longest = 60
 // short returns a text for a column that is not the last.
 func short(text string) string { return terminal.Cut(terminal.Clean(text), longest) }
 
-// quote makes an id fit for a shell: Asaas's have an & in them. One that would be
-// taken for a flag is the value of one.
+// quote makes an id fit for a shell and a terminal: Asaas's have an & in them. One that would be
+// taken for a flag is the value of one. The shell gets the id as it is: another one may be that of another event.
 func quote(id string) string {
 	quoted := id
-	if strings.ContainsFunc(id, func(r rune) bool {
+	switch {
+	case strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }):
+		var octal strings.Builder
+		for _, b := range []byte(id) {
+			fmt.Fprintf(&octal, `\%03o`, b)
+		}
+		quoted = `"$(printf '` + octal.String() + `')"`
+	case strings.ContainsFunc(id, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@", r)
-	}) {
+	}):
 		quoted = "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
 	}
 	if strings.HasPrefix(id, "-") {

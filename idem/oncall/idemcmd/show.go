@@ -36,7 +36,7 @@ func (p *program) show(ctx context.Context) error {
 			}
 		}
 		if shown == before {
-			unknown = append(unknown, quote(terminal.Clean(id)))
+			unknown = append(unknown, quote(id))
 		}
 	}
 	if shown == 0 {
@@ -193,7 +193,7 @@ func (p *program) printBody(s idem.StoredEvent) (err error) {
 	default:
 		err = p.field("body", command.Text("%s bytes, hidden: -payload shows it, and records that you looked", size))
 	}
-	id, fixed := quote(terminal.Clean(s.ID)), ""
+	id, fixed := quote(s.ID), ""
 	switch {
 	case s.State == idem.StateParked || s.State == idem.StateUnhandled:
 		fixed = "  idem requeue " + id + "  # the workers of an inbox process it\n  idem replay " + id + "  # a program with the handlers processes it here"
