@@ -147,6 +147,7 @@ func TestOnlyADecisionRefusesAndAllElseIsAskedAgain(t *testing.T) {
 		{`{"type":"TRANSFER","transfer":null}`, mustNotRun, undecided, "not in the body", "a null"},
 		{`{"type":"TRANSFER","transfer":{"value":1}}`, mustNotRun, undecided, "id is missing", "nothing to look up"},
 		{`{"type":"BILL","bill":{"id":"1"}}`, mustNotRun, undecided, "value is missing", "no amount, which is not 0"},
+		{`{"type":"TRANSFER","transfer":{"id":"1","value":-1}}`, mustNotRun, undecided, "is negative", "an amount below any limit of the application's"},
 		{`{"type":"PIX_REFUND","pixRefund":{"id":"1","value":null}}`, mustNotRun, undecided, "value is null", "an amount of null"},
 		{`{"type":"TRANSFER","transfer":{"id":"1","value":"ana@example.com"}}`, mustNotRun, undecided, "field in a new shape", "an amount that is none"},
 		{`{"type":"TRANSFER","transfer":{"id":"1","value":1,"account":"12345-6"}}`, mustNotRun, undecided, "transfer.account", "an account in a new shape"},

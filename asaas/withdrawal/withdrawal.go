@@ -75,6 +75,8 @@ func parse(body []byte) (*asaas.Withdrawal, error) {
 		return nil, errors.New("the object that the type names is not in the body")
 	case len(names) > 1:
 		return nil, errors.New("the body has the objects of several kinds of withdrawal")
+	case w.Value().Sign() < 0: // below any limit
+		return nil, errors.New("the amount of the withdrawal is negative: see it at Asaas")
 	}
 	if w.Type == asaas.WithdrawalTypePaymentSplit {
 		return w, nil // its fields are not documented
