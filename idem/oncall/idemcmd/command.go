@@ -50,7 +50,7 @@ func (c *Command) Run(ctx context.Context) int { return newProgram(*c).run(ctx) 
 
 // newProgram returns a command with its surroundings.
 func newProgram(c Command) *program {
-	p := &program{Command: c, zone: time.Local, now: time.Now, progresses: terminal.Is(c.Stderr)}
+	p := &program{Command: c, zone: time.Local, now: time.Now, patience: patience, progresses: terminal.Is(c.Stderr)}
 	p.command = p.grammar()
 	p.command.Use(c.Stdin, c.Stdout, c.Stderr)
 	p.Stdout, p.Stderr = p.command.Out, p.command.Err
@@ -62,7 +62,8 @@ type program struct {
 	Command
 	zone       *time.Location // of times in text
 	now        func() time.Time
-	progresses bool // Stderr is a terminal
+	patience   time.Duration // with a database, until it has answered what is asked first
+	progresses bool          // Stderr is a terminal
 
 	options
 	command   *command.Command
@@ -103,7 +104,7 @@ func (p *program) verb(v *verb) command.Verb {
 		}
 		switch err := p.open(ctx, v); {
 		case err == nil:
-			defer p.pool.Close()
+			defer closePool(p.pool)
 		case v.name == "doctor" && (errors.Is(err, errNoAnswer) || errors.Is(err, errRefused)):
 			p.unreached = err
 		default:

@@ -29,7 +29,7 @@ import (
 // open connects to the database and makes an operator for each source.
 func (p *program) open(ctx context.Context, v *verb) (err error) {
 	address := cmp.Or(p.database, os.Getenv("DATABASE_URL"))
-	if p.pool, err = connect(ctx, address, p.schema); err != nil {
+	if p.pool, err = connect(ctx, address, p.schema, p.patience); err != nil {
 		return err
 	}
 	if v.acts || address == "" {
@@ -49,14 +49,27 @@ func (p *program) open(ctx context.Context, v *verb) (err error) {
 		err = p.openSources(ctx, v)
 	}
 	if err != nil {
-		p.pool.Close()
+		closePool(p.pool)
 	}
 	return err
 }
 
+// closePool closes a pool. It waits for a server that does not answer no longer than a person does after Ctrl-C.
+func closePool(pool *pgxpool.Pool) {
+	closed := make(chan struct{})
+	go func() {
+		pool.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(time.Second):
+	}
+}
+
 const (
-	connectTime = 10 * time.Second // that a database may take to answer
-	lockTime    = 3 * time.Second  // that others may keep the tables locked
+	patience = 10 * time.Second // with a database, until it has answered what is asked first
+	lockTime = 3 * time.Second  // that others may keep the tables locked
 )
 
 // The errors of a database that is not reached.
@@ -66,7 +79,7 @@ var (
 )
 
 // connect connects to the database; schema, unless it is "", is all of the search_path.
-func connect(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
+func connect(ctx context.Context, url, schema string, patience time.Duration) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil { // which would show the address
 		return nil, command.Usage("the address of the database is not understood: write it as postgres://user@host:5432/database, its parts percent-encoded, in DATABASE_URL or -database")
@@ -84,10 +97,10 @@ func connect(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	idem.WatchCommits(config)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err == nil {
-		connecting, cancel := context.WithTimeout(ctx, connectTime)
+		connecting, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		if err = pool.Ping(connecting); err != nil {
-			pool.Close()
+			closePool(pool)
 		}
 	}
 	switch state := pgtx.SQLState(err); {
@@ -101,6 +114,8 @@ func connect(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 
 // sayDatabase prints the database and the schema of the tables, without the password.
 func (p *program) sayDatabase(ctx context.Context, isGuessed bool) error {
+	ctx, cancel := context.WithTimeout(ctx, p.patience)
+	defer cancel()
 	conn, err := p.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNoAnswer, err)
@@ -171,10 +186,14 @@ func (p *program) makeReceivers(ctx context.Context, v *verb) (all []idem.Receiv
 		}
 		return all, nil
 	}
-	sources, err := store.Sources(ctx, p.pool)
+	asking, cancel := context.WithTimeout(ctx, p.patience)
+	defer cancel()
+	sources, err := store.Sources(asking, p.pool)
 	switch {
 	case err != nil && v.noTables:
 		return nil, nil
+	case err != nil && asking.Err() != nil && ctx.Err() == nil:
+		return nil, fmt.Errorf("%w: listing the sources: %w", errNoAnswer, err)
 	case isNoTable(err):
 		return nil, fmt.Errorf("the tables are not there: run idem migrate, or see that the search_path is the application's: %w", err)
 	case err != nil:

@@ -3,9 +3,14 @@ package idemcmd
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paghooks/paghooks/internal/command"
 )
@@ -139,4 +144,78 @@ func TestARoleThatMayNotCreateTablesCanDoEverything(t *testing.T) {
 	if status, out, _ := s.idem("doctor"); status != command.Attention || !strings.Contains(out, "may not insert on idem_audit") {
 		t.Errorf("doctor: exit status %d, %s", status, out)
 	}
+}
+
+// A machine is paused, or the network loses all packets, while the command asks its first questions.
+func TestADatabaseThatStopsAnsweringDoesNotHangTheCommand(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.badNight()
+	s.prebuilt()
+	for _, c := range []struct{ at, verb string }{{"which has never been asked", "stats"}, {"current_database()", "discard"}, {"with recursive sources", "list"}} {
+		u, err := url.Parse(s.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		host, port, err := net.SplitHostPort(s.freezeAt(c.at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := u.Query()
+		values.Set("host", host)
+		values.Set("port", port)
+		u.RawQuery = values.Encode()
+		p, _, complaints := s.program(c.verb)
+		if c.verb != "stats" {
+			p.patience = 300 * time.Millisecond
+		}
+		p.Args = []string{c.verb, "-database", u.String()}
+		if c.verb == "discard" {
+			p.Args = append(p.Args, "-yes", "-reason", "x", "bad_2")
+		}
+		status := p.run(t.Context())
+		if frozen := c.verb != "stats"; frozen != (status == command.Failed) || frozen != strings.Contains(complaints.String(), "deadline exceeded") {
+			t.Errorf("a server that stops at %q: exit status %d, %s", c.at, status, complaints)
+		}
+	}
+	s.wantText(`select state from idem_events where event = 'notes//bad_2'`, "parked")
+}
+
+// freezeAt returns the address of a way to the server that passes nothing on any more once a statement has this text.
+func (s *shop) freezeAt(text string) string {
+	s.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = l.Close() })
+	config := s.pool.Config().ConnConfig
+	network, server := pgconn.NetworkAddress(config.Host, config.Port)
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			behind, err := net.Dial(network, server)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			context.AfterFunc(s.Context(), func() { _, _ = client.Close(), behind.Close() })
+			go func() { _, _ = io.Copy(client, behind) }()
+			go func() {
+				for some := make([]byte, 1<<16); ; {
+					n, err := client.Read(some)
+					if err != nil || strings.Contains(string(some[:n]), text) {
+						return
+					}
+					if _, err := behind.Write(some[:n]); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
 }
