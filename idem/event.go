@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/redact"
@@ -115,26 +114,6 @@ func errorText(err error) *string {
 		return nil
 	}
 	return new(store.Storable(err.Error(), store.MaxError))
-}
-
-// withErrorText calls f, which executes a statement with the text of an error for the table. Where the database's encoding
-// is not UTF-8, it may lack characters of the text, and f is called again without them: a failure must be counted.
-func withErrorText[T any](err error, f func(text *string) (T, error)) (T, error) {
-	text := errorText(err)
-	answer, failure := f(text)
-	if text != nil && pgtx.SQLState(failure) == untranslatable {
-		answer, failure = f(new(strings.Map(inASCII, *text)))
-	}
-	return answer, failure
-}
-
-const untranslatable = "22P05"
-
-func inASCII(r rune) rune {
-	if r > unicode.MaxASCII {
-		return '?'
-	}
-	return r
 }
 
 // Source turns deliveries of one provider into events and events into work.

@@ -210,9 +210,7 @@ var errForgotten = errors.New("the event was being forgotten when it came again"
 // storeUnprocessed stores an event that no handler can process now, with its payload.
 func (c *Common) storeUnprocessed(ctx context.Context, e Event, state State, cause error) result {
 	stored, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) {
-		return withErrorText(cause, func(text *string) (bool, error) {
-			return store.StoreUnprocessed(ctx, db, e.row(), string(state), text, c.PassParked)
-		})
+		return store.StoreUnprocessed(ctx, db, e.row(), string(state), errorText(cause), c.PassParked)
 	})
 	switch {
 	case err != nil:
@@ -250,9 +248,7 @@ func (c *Common) count(ctx context.Context, e Event, r result, limit int) (Outco
 	ctx, cancel := pgtx.Finish(ctx)
 	defer cancel()
 	state, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (string, error) {
-		return withErrorText(r.err, func(text *string) (string, error) {
-			return store.CountFailure(ctx, db, e.row(), text, limit, c.PassParked)
-		})
+		return store.CountFailure(ctx, db, e.row(), errorText(r.err), limit, c.PassParked)
 	})
 	switch {
 	case err != nil:
@@ -375,9 +371,6 @@ func (c *Common) promoteAll(ctx context.Context, wait bool) (int64, error) {
 // endHeld ends the turn of a held event that cannot be processed.
 func (c *Common) endHeld(ctx context.Context, e Event, state string, cause error) error {
 	return exec(ctx, c.pool, func(ctx context.Context, db store.DB) error {
-		_, err := withErrorText(cause, func(text *string) (any, error) {
-			return nil, store.EndHeld(ctx, db, e.row(), state, text, c.PassParked)
-		})
-		return err
+		return store.EndHeld(ctx, db, e.row(), state, errorText(cause), c.PassParked)
 	})
 }

@@ -149,13 +149,11 @@ func (r *runner) stopped() bool { return r.attempts.Err() != nil }
 
 // endClaim ends a claim as end says, with cause as the event's last error.
 func (r *runner) endClaim(ctx context.Context, c store.Claim, end store.End, cause error) (Outcome, error) {
+	end.LastError = errorText(cause)
 	tries := 0
 	ended, err := insist(ctx, r, func(ctx context.Context, db store.DB) (bool, error) {
 		tries++
-		return withErrorText(cause, func(text *string) (bool, error) {
-			end.LastError = text
-			return store.EndClaim(ctx, db, c, end)
-		})
+		return store.EndClaim(ctx, db, c, end)
 	})
 	switch {
 	case err != nil:

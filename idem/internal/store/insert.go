@@ -138,10 +138,12 @@ update idem_events set conflict_at = now() where event = (
 // stored is false if the event was stored before, unless it was retrying. A parked event holds its lane
 // unless pass is set.
 func StoreUnprocessed(ctx context.Context, db DB, e Event, state string, lastError *string, pass bool) (stored bool, err error) {
-	args := []any{e.RowKey(), e.Type, e.Key, state, lastError, hash(e.Payload), e.Source, nullTime(e.OccurredAt), e.Payload, pass}
-	err = readCommitted(ctx, db, storeUnprocessed, args, func(rows pgx.Rows) (err error) {
-		stored, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
-		return err
+	err = fitting(lastError, func(lastError *string) error {
+		args := []any{e.RowKey(), e.Type, e.Key, state, lastError, hash(e.Payload), e.Source, nullTime(e.OccurredAt), e.Payload, pass}
+		return readCommitted(ctx, db, storeUnprocessed, args, func(rows pgx.Rows) (err error) {
+			stored, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+			return err
+		})
 	})
 	return stored, err
 }
@@ -168,18 +170,20 @@ select count(*) = 1 from kept`
 // or discarded.
 func CountFailure(ctx context.Context, db DB, e Event, lastError *string, limit int, pass bool) (state string, err error) {
 	state = Done
-	b := &pgx.Batch{}
-	b.Queue(countFailure, e.RowKey(), e.Type, e.Key, lastError, hash(e.Payload), limit,
-		e.Source, nullTime(e.OccurredAt), e.Payload, pass).QueryRow(func(row pgx.Row) error {
-		if err := row.Scan(&state); !errors.Is(err, pgx.ErrNoRows) {
-			return err
+	err = fitting(lastError, func(lastError *string) error {
+		b := &pgx.Batch{}
+		b.Queue(countFailure, e.RowKey(), e.Type, e.Key, lastError, hash(e.Payload), limit,
+			e.Source, nullTime(e.OccurredAt), e.Payload, pass).QueryRow(func(row pgx.Row) error {
+			if err := row.Scan(&state); !errors.Is(err, pgx.ErrNoRows) {
+				return err
+			}
+			return nil
+		})
+		if pass {
+			b.Queue(promoteHeld, e.Lane())
 		}
-		return nil
+		return ReadCommitted(ctx, db, b)
 	})
-	if pass {
-		b.Queue(promoteHeld, e.Lane())
-	}
-	err = ReadCommitted(ctx, db, b)
 	return state, err
 }
 

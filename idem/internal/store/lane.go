@@ -140,12 +140,14 @@ select event, due_at, head = event from heads order by due_at, event`
 // does not change an event that waits. For a parked event that is not held, it records another failure.
 func EndHeld(ctx context.Context, db DB, e Event, state string, lastError *string, pass bool) error {
 	leaves := pass || state == Unhandled
-	b := &pgx.Batch{}
-	b.Queue(endHeld, e.RowKey(), state, lastError, leaves)
-	if leaves {
-		b.Queue(promoteHeld, e.Lane())
-	}
-	return ReadCommitted(ctx, db, b)
+	return fitting(lastError, func(lastError *string) error {
+		b := &pgx.Batch{}
+		b.Queue(endHeld, e.RowKey(), state, lastError, leaves)
+		if leaves {
+			b.Queue(promoteHeld, e.Lane())
+		}
+		return ReadCommitted(ctx, db, b)
+	})
 }
 
 var endHeld = `

@@ -35,6 +35,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
@@ -189,6 +190,21 @@ func Explain(err error) error {
 		return fmt.Errorf("no answer of Postgres in time: it is unavailable, the pool is too small, or another process is processing the event: %w", err)
 	}
 	return err
+}
+
+// fitting calls f, which executes a statement with a text. Where the database's encoding is not UTF-8, it may lack
+// characters of the text, and f is called again with ? in place of all that are not ASCII: a failure must be counted.
+func fitting(text *string, f func(text *string) error) error {
+	err := f(text)
+	if text == nil || pgtx.SQLState(err) != "22P05" { // untranslatable_character
+		return err
+	}
+	return f(new(strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII {
+			return '?'
+		}
+		return r
+	}, *text)))
 }
 
 // hash returns a short hash of a body, to notice that two deliveries with one id differ. It is a hash of the

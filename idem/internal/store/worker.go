@@ -146,14 +146,16 @@ type End struct {
 // EndClaim ends a claim. ended is false if the claim has ended already, or another worker has claimed the
 // event since.
 func EndClaim(ctx context.Context, db DB, c Claim, end End) (ended bool, err error) {
-	b := &pgx.Batch{}
-	b.Queue(endClaim, c.RowKey(), c.Number, end.State, end.Attempts, end.LastError, end.Wait, end.LeavesLane, end.Returned).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&ended)
+	err = fitting(end.LastError, func(lastError *string) error {
+		b := &pgx.Batch{}
+		b.Queue(endClaim, c.RowKey(), c.Number, end.State, end.Attempts, lastError, end.Wait, end.LeavesLane, end.Returned).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&ended)
+		})
+		if end.LeavesLane {
+			b.Queue(promoteHeld, c.Lane())
+		}
+		return ReadCommitted(ctx, db, b)
 	})
-	if end.LeavesLane {
-		b.Queue(promoteHeld, c.Lane())
-	}
-	err = ReadCommitted(ctx, db, b)
 	return ended, err
 }
 
