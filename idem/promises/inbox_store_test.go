@@ -421,6 +421,39 @@ func TestEventsThatTakeTooLongInOneStatementAreStoredInSeveral(t *testing.T) {
 	deliveries.Wait()
 }
 
+// All deliveries of an inbox are stored by one goroutine, and all of one event wait for the first one.
+func TestDeliveriesGoOnBehindAHookOfThePoolThatHangs(t *testing.T) {
+	t.Parallel()
+	for name, accept := range map[string]func(*app) func(context.Context, idem.Event) (idem.Outcome, error){
+		"an inbox":    func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.inbox.Accept },
+		"a processor": func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.processor.Accept },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var hangs atomic.Bool
+			goOn := make(chan bool)
+			s := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+				c.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) {
+					if hangs.CompareAndSwap(true, false) {
+						<-goOn
+					}
+					return true, nil
+				}
+			}))
+			t.Cleanup(func() { close(goOn) }) // before the pool is closed
+			s.inbox.PollOnly = true
+			s.on(pay)
+			hangs.Store(true)
+			if o, err := accept(s)(t.Context(), letter("e1", "o1", 1)); o != idem.Retrying || err == nil {
+				t.Errorf("the delivery that the hook holds up is %s, %v, want retrying", o, err)
+			}
+			if o, err := accept(s)(t.Context(), letter("e1", "o1", 1)); !o.Acknowledged() {
+				t.Errorf("the next delivery is %s, %v", o, err)
+			}
+		})
+	}
+}
+
 // Concurrent duplicates, duplicates of stored events and new ones may come in one batch.
 func TestBatchTellsEachDeliveryItsOwnOutcome(t *testing.T) {
 	t.Parallel()

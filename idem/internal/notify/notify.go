@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // interval is the least time between two notifications of a Sender: Postgres lets transactions
@@ -78,21 +80,18 @@ func Listen(
 	ctx context.Context, pool *pgxpool.Pool, channel string, wake func(), every time.Duration, sign func(context.Context, *pgx.Conn) error,
 ) error {
 	conn, err := connect(ctx, pool)
-	if conn != nil {
-		defer func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			defer cancel()
-			_ = conn.Close(ctx)
-		}()
+	if err != nil {
+		return err
 	}
-	if err == nil && channel != "" {
-		err = answer(ctx, func(ctx context.Context) error {
+	defer closeNow(conn)
+	if channel != "" {
+		err := answer(ctx, func(ctx context.Context) error {
 			_, err := conn.Exec(ctx, "listen "+pgx.Identifier{channel}.Sanitize())
 			return err
 		})
-	}
-	if err != nil {
-		return err
+		if err != nil {
+			return err
+		}
 	}
 	wake() // for events that were stored before
 	for {
@@ -123,10 +122,13 @@ func wait(ctx context.Context, conn *pgx.Conn, wake func(), d time.Duration) err
 	}
 }
 
-func connect(ctx context.Context, pool *pgxpool.Pool) (conn *pgx.Conn, err error) {
+func connect(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	config := pool.Config()
+	return pgtx.Within(ctx, func() (*pgx.Conn, error) { return connectWithHooks(ctx, pool.Config()) }, closeNow)
+}
+
+func connectWithHooks(ctx context.Context, config *pgxpool.Config) (conn *pgx.Conn, err error) {
 	if config.BeforeConnect != nil {
 		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
 			return nil, err
@@ -141,7 +143,17 @@ func connect(ctx context.Context, pool *pgxpool.Pool) (conn *pgx.Conn, err error
 	if err == nil && config.PrepareConn != nil {
 		_, err = config.PrepareConn(ctx, conn)
 	}
-	return conn, err
+	if err != nil {
+		closeNow(conn)
+		return nil, err
+	}
+	return conn, nil
+}
+
+func closeNow(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
 }
 
 // answer calls f, with a statement that Postgres must answer in time.

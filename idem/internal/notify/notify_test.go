@@ -51,6 +51,25 @@ func TestSendWakesEveryListenerOfItsChannel(t *testing.T) {
 	}
 }
 
+// A hook that asks for a password, say, and hangs.
+func TestListenEndsThoughAHookOfThePoolHangs(t *testing.T) {
+	t.Parallel()
+	config := idemtest.Pool(t).Config()
+	goOn := make(chan bool)
+	defer close(goOn)
+	config.BeforeConnect = func(context.Context, *pgx.ConnConfig) error { <-goOn; return nil }
+	config.MinConns = 0
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := notify.Listen(ctx, pool, "", func() {}, time.Hour, sign); err == nil {
+		t.Error("Listen ended without an error")
+	}
+}
+
 // A wake-up is lost at most where another follows.
 func TestManySendsAreFewNotificationsAndTheLastIsNotLost(t *testing.T) {
 	t.Parallel()

@@ -81,7 +81,7 @@ func unsure(err error) error {
 func with(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) (broken backend, err error) {
 	var conn *pgxpool.Conn
 	err = Protect(func() (err error) { // hooks of the pool are the application's
-		if conn, err = pool.Acquire(ctx); err != nil {
+		if conn, err = acquire(ctx, pool); err != nil {
 			return err
 		}
 		isNew(conn)
@@ -99,6 +99,11 @@ func with(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) 
 	}
 	replaceAfter(pool, err)
 	return broken, err
+}
+
+// acquire acquires a connection of the pool. The pool's hooks are the application's.
+func acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	return Within(ctx, func() (*pgxpool.Conn, error) { return pool.Acquire(ctx) }, (*pgxpool.Conn).Release)
 }
 
 // backend is the process of a connection in Postgres.

@@ -112,6 +112,27 @@ func Start(f func() error) <-chan error {
 	return result
 }
 
+// Within calls f, which may run hooks of a pool, and returns its result. If f does not return soon after ctx has ended,
+// Within returns without it, and undo is called with what f returns later: all that come to an inbox would wait
+// for one hook that hangs.
+func Within[T any](ctx context.Context, f func() (T, error), undo func(T)) (T, error) {
+	var answer T
+	result := Start(func() (err error) {
+		answer, err = f()
+		return err
+	})
+	if err, returned := await(ctx, result); returned {
+		return answer, err
+	}
+	go func() {
+		if err := <-result; err == nil {
+			undo(answer)
+		}
+	}()
+	var none T
+	return none, fmt.Errorf("a hook of the pool does not return, although its context has ended: %w", ctx.Err())
+}
+
 // Protect turns a panic of application code into an error with its stack. It also
 // catches panics of the returned error's methods: Error, Unwrap, As and Is.
 func Protect(f func() error) (err error) {

@@ -66,7 +66,7 @@ var errBroken = errors.New("the connection is broken")
 func begin(ctx context.Context, pool *pgxpool.Pool, mark func(*pgx.Batch, *Session)) (*Tx, error) {
 	t := &Tx{pool: pool, handler: new(state)}
 	err := Protect(func() (err error) { // hooks of the pool are the application's
-		if t.conn, err = pool.Acquire(ctx); err != nil {
+		if t.conn, err = acquire(ctx, pool); err != nil {
 			return err
 		}
 		isNew(t.conn)
