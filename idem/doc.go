@@ -117,6 +117,7 @@
 // tenant in another tenant's tables. So the connection is closed after a handler that
 // executes SET without LOCAL, set_config without true, RESET, DISCARD, DEALLOCATE,
 // LISTEN, LOAD, DO, EXECUTE or PREPARE, or that calls tx.Conn() or tx.LargeObjects(): the log says so once.
+// DEALLOCATE ALL fails the attempt: it takes the statements that pgx has prepared for the commit.
 //
 // Behind COMMIT the locks of the session (pg_advisory_lock) are released, and after a temporary table without ON
 // COMMIT DROP or a cursor WITH HOLD the connection is closed. The search path, the role and synchronous_commit are
@@ -235,6 +236,9 @@
 // two statements.
 //
 // # Limits
+//
+// The database's encoding is UTF8. In another one, an event with an id, a type or an entity of characters that the
+// encoding lacks is answered 503 each time.
 //
 // Done events cost space, and little time. Prune reads the table twice from end to
 // end. Where 45 days are hundreds of millions, take a Retention of 31; partitions

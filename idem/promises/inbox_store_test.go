@@ -554,6 +554,12 @@ func TestWhatIsAcknowledgedIsFlushedWhateverTheDefault(t *testing.T) {
 			s.processor.KeepPayloads = true
 			s.wantAnswer(paid("e4"), http.StatusOK)
 			s.wantEffects(5)
+			old := func(yield func(operator.OldEvent, error) bool) {
+				yield(operator.OldEvent{ID: "old", Type: "paid", Done: true}, nil)
+			}
+			if sum, err := operator.New(s.inbox, "ana").Import(t.Context(), "", old, "a test"); sum.Stored != 1 || err != nil {
+				t.Errorf("Import = %+v, %v", sum, err)
+			}
 
 			const of = `select coalesce(array_agg(distinct setting), '{}') from commits where what = $1`
 			for _, what := range []string{

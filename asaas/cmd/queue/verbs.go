@@ -83,8 +83,9 @@ func (p *program) verbs() []command.Verb {
 				"to come, and the open ones of the table, and prints each row as it is and as it would be: the application\n" +
 				"makes it so, with charges.Daily or charges.Reconcile, and books the difference. Its calls come out of the account's\n" +
 				"own quota: one for each 100 charges or movements, and one for each charge that only the statement names.\n" +
-				"It cannot find: a receipt in cash of before the gap that was undone in it; a charge that was made and removed in\n" +
-				"the gap; a change of a charge that is neither open nor in the statement; and what Asaas's lists show late.\n" +
+				"It cannot find: a receipt in cash that was undone, if it was of before the gap or its charge is removed now; a charge\n" +
+				"that was made and removed in the gap; a change of a charge that is neither open nor in the statement; and what\n" +
+				"Asaas's lists show late.\n" +
 				"The exit status is 4 if something differs, is gone or failed, and 1 if the run did not come to its end.",
 		}, p.reconcile, "scope", "since", "until", "calls", "resume-at", "database"),
 		p.offline(command.Verb{

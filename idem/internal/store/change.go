@@ -108,7 +108,8 @@ select distinct on (event) event, type, key, 'done', least(coalesce(at, now()), 
 from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) as i (event, type, key, at)
 where not exists (select from idem_events e where e.event = i.event) -- else it waits for the handler of one that is being processed
 order by event, at desc nulls first -- in one order, so that two imports do not lock each other out
-on conflict do nothing`
+on conflict do nothing
+returning ` + onDisk
 	known := make([]*time.Time, len(times))
 	keys, types, entities := make([]string, len(events)), make([]string, len(events)), make([]string, len(events))
 	for n, e := range events {
