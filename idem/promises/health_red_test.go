@@ -40,6 +40,9 @@ func TestAnInboxWhoseHandlersAllFailMakesHealthRed(t *testing.T) {
 		s.drain(1)
 	}
 	s.wantHealth("all of five", s.newHealth(s.inbox), "handlers", "5 events have failed in a row in the workers of this process: see the errors")
+	hasty := s.newHealth(s.inbox)
+	hasty.MaxRetrying = 0
+	s.wantHealth("of those that fail for long it does not ask", hasty, "handlers", "5 events have failed in a row")
 	other := s.newInbox(s.pool)
 	s.wantHealth("another process has not tried any", s.newHealth(other), "", "")
 	s.exec(`update idem_payloads set received_at = now() - interval '11 minutes'`)
@@ -192,6 +195,13 @@ func TestFailingEventIsRedUntilItIsAcknowledgedAndAgainOnceItIsParked(t *testing
 		t.Errorf("Requeue = %d, %v", n, err)
 	}
 	again("somebody had it tried again, and it fails", "retrying", "an event has failed for 11m")
+
+	s.inbox.MaxAttempts = 1
+	again("nobody tries it any more", "held and parked", "1 events are parked")
+	s.inbox.MaxAttempts = 3
+	does("Acknowledge before the provider delivers it again", ana.PlanAcknowledge, e1, 1)
+	s.store(letter("e1", "o1", 0))
+	again("the provider had it tried again, and it fails", "retrying", "an event has failed for 11m")
 }
 
 func TestWrongTokenMakesHealthRedUnlessItMayBeAStrangers(t *testing.T) {

@@ -328,6 +328,24 @@ func TestWorkersGoOnWithWhatWasHeldInline(t *testing.T) {
 	s.wantLedger("a paid", "b refunded", "c paid")
 }
 
+// It waited inline, and came to an inbox again. Once it has failed itself, somebody has to look at it.
+func TestEventThatWaitedInlineAndFailsInAnInboxIsOneThatFailed(t *testing.T) {
+	t.Parallel()
+	s := newTill(t)
+	s.openInbox()
+	s.inbox.MaxAttempts = 1
+	s.fails("a", "b")
+	s.wantAnswer(about("a", "paid", "o1"), http.StatusOK)
+	s.wantAnswer(about("b", "refunded", "o1"), http.StatusOK)
+	s.store(identify([]byte(about("b", "refunded", "o1"))))
+	if n, err := s.processor.Discard(t.Context(), idem.Filter{IDs: []string{"a"}}, "by hand"); n != 1 || err != nil {
+		t.Errorf("Discard = %d, %v", n, err)
+	}
+	s.drain(1)
+	s.wantState("b", idem.StateParked)
+	s.wantHealth("it has failed", s.newHealth(s.processor), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first b, refunded")
+}
+
 // The application was an inbox, and is inline now. Workers finish what is left, and what
 // came after that.
 func TestNewEventInlineWaitsForWhatIsPendingOfItsEntity(t *testing.T) {

@@ -96,7 +96,7 @@ with kept as (
 ), body as (
 	insert into idem_payloads as p (event, source, lane, due_at, occurred_at, received_at, body, trace)
 	select event, $2, ` + rowLane + `, now(), $3, now(), $4, nullif($5, '') from again e
-	on conflict (event) do update set lane = excluded.lane, due_at = excluded.due_at, held = false, trace = excluded.trace
+	on conflict (event) do update set lane = excluded.lane, due_at = excluded.due_at, held = false, acknowledged_at = null, trace = excluded.trace
 )
 select count(*) = 1 from again`
 	args := []any{e.RowKey(), e.Source, nullTime(e.OccurredAt), e.Payload, e.Trace}
