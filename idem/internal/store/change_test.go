@@ -122,6 +122,19 @@ func TestAHeldEventWhoseTurnHasComeIsFoundOnce(t *testing.T) {
 	d.want("a o1 parked due held", "b o2 parked held", "c o3 parked", "d o3 parked held") // d waits again
 }
 
+// The one before it was passed since, and has made it due: nobody would do so again.
+func TestAHeldEventBehindWhatHasLeftItsLaneMeanwhileStaysDue(t *testing.T) {
+	t.Parallel()
+	d := with(t, "a o1 parked", "b o1 parked due held")
+	d.exec(`alter table idem_payloads rename to those_payloads`)
+	d.during(`idem_payloads as select * from those_payloads where begun()`, func() {
+		if found, _, err := store.FindHeld(t.Context(), d, "s", store.Place{}, 10); len(found) > 0 || err != nil {
+			t.Errorf("found %q, %v", found, err)
+		}
+	}, func() { d.exec(`update those_payloads set lane = null where event = $1`, keys("a")[0]) })
+	d.want("a o1 parked free", "b o1 parked due held")
+}
+
 func TestHeldEventsAreFoundPageByPageAndNoneTwice(t *testing.T) {
 	t.Parallel()
 	d := with(t, "a o1 parked due held", "b o2 parked due held", "c o3 parked due held")
@@ -230,4 +243,20 @@ func TestPruneDeletesWhatIsClosedOrParkedOfItsDaysAndNothingThatIsOwedHeldOrLock
 	if gone, err := store.PruneEvents(t.Context(), d, "other", []time.Time{old}, []time.Time{old}); len(gone) > 0 || err != nil {
 		t.Errorf("of another source %v are deleted, %v", gone, err)
 	}
+}
+
+// It would be processed again, by a replay.
+func TestARetryingEventOfAnIgnoredTypeThatIsDoneMeanwhileStaysDone(t *testing.T) {
+	t.Parallel()
+	d := with(t, "a o1 retrying free", "b o2 retrying free")
+	d.exec(`alter table idem_payloads rename to those_payloads`)
+	d.during(`idem_payloads as select * from those_payloads where begun()`, func() {
+		if err := store.EndRetrying(t.Context(), d, "s", []string{"paid"}); err != nil {
+			t.Error(err)
+		}
+	}, func() {
+		d.exec(`update idem_events set state = 'done' where event = $1`, keys("a")[0])
+		d.exec(`delete from those_payloads where event = $1`, keys("a")[0])
+	})
+	d.want("a o1 done", "b o2 unhandled free")
 }

@@ -1,12 +1,10 @@
 package store_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -102,35 +100,34 @@ func TestAClaimPassesALockedEventBy(t *testing.T) {
 func TestAClaimLeavesWhatWasClaimedAndPutOffSinceItBegan(t *testing.T) {
 	t.Parallel()
 	d := with(t, "a o1 pending due dead", "b o2 pending due dead")
-	d.exec(`alter table idem_workers rename to those_workers`)
-	d.exec(`create function begun() returns boolean volatile language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(1); return true; end $$`)
-	d.exec(`create view idem_workers as select 99::bigint as id where not begun()`)
-	found := make(chan store.Claims, 1)
-	d.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(1)`); err != nil {
-			return err
-		}
-		go func() {
-			got, err := store.FindClaims(t.Context(), d, store.Search{Source: "s", Limit: 10, Worker: ours, Crashed: 2})
-			if err != nil {
-				t.Error(err)
-			}
-			found <- got
-		}()
-		for waits := false; !waits; {
-			const ask = `select exists (select from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database()))`
-			if err := tx.QueryRow(ctx, ask).Scan(&waits); err != nil {
-				return err
-			}
-		}
+	d.claimed(func() {
 		d.exec(`update idem_events set starts = starts + 1, claimed_by = null where event = $1`, event("a", "").RowKey())
 		d.exec(`update idem_payloads set due_at = now() + interval '1 hour' where event = $1`, event("a", "").RowKey())
-		return nil
-	})
-	if got := ids((<-found).Claims); got != "b1" {
-		t.Errorf("claimed %q, want b only", got)
-	}
+	}, "b1")
 	d.want("a o1 pending later", "b o2 pending due ours")
+}
+
+// The one before it was passed since: nobody would make it due again.
+func TestAClaimHoldsNothingBackBehindWhatHasLeftItsLaneSinceItBegan(t *testing.T) {
+	t.Parallel()
+	d := with(t, "a o1 parked", "b o1 pending due dead")
+	d.claimed(func() { d.exec(`update idem_payloads set lane = null where event = $1`, event("a", "").RowKey()) }, "")
+	var due bool
+	if err := d.QueryRow(t.Context(), `select due_at is not null from idem_payloads where event = $1`, event("b", "").RowKey()).Scan(&due); err != nil || !due {
+		t.Errorf("due is %t, %v", due, err)
+	}
+}
+
+// claimed claims events whose workers are dead, and calls meanwhile between the claim's begin and its end.
+func (d tables) claimed(meanwhile func(), want string) {
+	d.Helper()
+	d.exec(`alter table idem_workers rename to those_workers`)
+	d.during(`idem_workers as select 99::bigint as id where not begun()`, func() {
+		found, err := store.FindClaims(d.Context(), d, store.Search{Source: "s", Limit: 10, Worker: ours, Crashed: 2})
+		if err != nil || ids(found.Claims) != want {
+			d.Errorf("claimed %q, %v, want %q", ids(found.Claims), err, want)
+		}
+	}, meanwhile)
 }
 
 func TestAClaimEndsOnceAndByItsHolderOnly(t *testing.T) {

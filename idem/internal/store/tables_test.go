@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,6 +134,32 @@ func (d tables) inTx(f func(context.Context, pgx.Tx) error) {
 	if err := pgx.BeginFunc(ctx, d, func(tx pgx.Tx) error { return f(ctx, tx) }); err != nil {
 		d.Error(err)
 	}
+}
+
+// during executes a statement that reads a view, and calls meanwhile once it has begun: it sees what was there before. The
+// view's query calls begun.
+func (d tables) during(view string, statement, meanwhile func()) {
+	d.Helper()
+	const lock = `(hashtextextended(current_schema(), 0))`
+	d.exec(`create function begun() returns boolean volatile language plpgsql as $$ begin perform pg_advisory_xact_lock_shared` + lock + `; return true; end $$`)
+	d.exec(`create view ` + view)
+	var ended sync.WaitGroup
+	defer ended.Wait()
+	d.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock`+lock); err != nil {
+			return err
+		}
+		ended.Go(statement)
+		for waits := false; !waits; {
+			const ask = `select exists (select from pg_locks where locktype = 'advisory' and not granted and pid in (
+				select pid from pg_stat_activity where application_name = current_setting('application_name')))`
+			if err := d.QueryRow(ctx, ask).Scan(&waits); err != nil { // a transaction would see the sessions of its first look only
+				return err
+			}
+		}
+		meanwhile()
+		return nil
+	})
 }
 
 // marked executes a marking statement, and returns whether it marked: as callers must, it
