@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
@@ -354,6 +355,25 @@ func TestEventThatCannotRunAloneForLongIsPutOff(t *testing.T) {
 	m.wantState("other", idem.StateDone)
 	close(release)
 	m.wantWorked(idem.Done)
+	m.exec(`update idem_payloads set due_at = now() where event = 'notes//crashed'`)
+	m.wantWorked(idem.Done)
+	m.wantState("crashed", idem.StateDone)
+}
+
+// Not in parallel, see above. What the claims had counted, and the right to run alone, are given back.
+func TestEventThatMustRunAloneDoesSoAfterClaimsThatFailed(t *testing.T) {
+	m := newInboxApp(t)
+	m.on(pay)
+	m.store(letter("crashed", "o1", 0))
+	m.dieWith("crashed", 2)
+	m.exec(`alter table idem_payloads rename to away`)
+	m.start(m.inbox)
+	for !strings.Contains(m.logged(), "webhook workers cannot reach the events") {
+		pause()
+	}
+	m.exec(`alter table away rename to idem_payloads`)
+	m.wantWorked(idem.Done)
+	m.wantRow("crashed", `(state, crashes)`, `(done,2)`)
 }
 
 // A payload that is fixed is tried like a new one.
@@ -389,6 +409,45 @@ func TestCrashedEventThatFailsIsAnEventThatFailed(t *testing.T) {
 	m.drain()
 	m.wantWorked(idem.Retrying, idem.Retrying, idem.Done)
 	m.wantRow("e1", `(state, attempts, crashes)`, `(done,2,0)`)
+}
+
+// Whatever it returns: its process did not die.
+func TestHandlerThatReturnsHasItsEventsCrashesForgotten(t *testing.T) {
+	t.Parallel()
+	for reason, c := range map[string]struct {
+		err      error
+		attempts int
+	}{
+		"a mistake":                     {errors.New("no such order"), 1},
+		"it is not to be tried again":   {idem.NoRetry(errors.New("no such order")), 1},
+		"it is to be tried later":       {idem.RetryAt(time.Now().Add(time.Hour), errors.New("the bank is closed")), 0},
+		"Postgres asks to run it again": {&pgconn.PgError{Code: "40001"}, 0},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			m := newInboxApp(t)
+			m.inbox.Backoff = func(int) time.Duration { return time.Hour }
+			m.on(func(context.Context, pgx.Tx, *note) error { return c.err })
+			m.store(letter("e1", "o1", 1))
+			m.dieWith("e1", 1)
+			m.start(m.inbox)
+			m.next()
+			m.wantRow("e1", `(attempts, crashes)`, fmt.Sprintf("(%d,0)", c.attempts))
+		})
+	}
+}
+
+// With PassParked, as any other that is parked.
+func TestEventThatKilledManyProcessesLetsItsKeyGoOnWithPassParked(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.on(pay)
+	m.inbox.PassParked = true
+	m.store(letter("deadly", "o1", 1), letter("after", "o1", 2))
+	m.dieWith("deadly", 3)
+	m.start(m.inbox)
+	m.wantWorked(idem.Parked, idem.Done)
+	m.wantState("after", idem.StateDone)
 }
 
 func TestClaimOfALivingWorkerIsLeftAlone(t *testing.T) {

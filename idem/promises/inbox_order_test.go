@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -348,6 +349,22 @@ func TestPassParkedLetsTheKeyGoOn(t *testing.T) {
 	m.wantWorked(idem.Parked, idem.Done)
 	m.wantState("a1", idem.StateParked)
 	m.wantPayload("a1", string(letter("a1", "a", 1).Payload))
+}
+
+// Nobody else would say why its events stand still.
+func TestDrainSaysThatParkedEventsCannotBePassed(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.on(refuseBad)
+	m.store(letter("bad1", "o1", 1), letter("after", "o1", 2))
+	m.drain(1)
+	m.exec(`
+		create function refuse() returns trigger language plpgsql as $$ begin raise 'it stays in its lane'; end $$;
+		create trigger refuse before update on idem_payloads for each row when (old.lane is not null and new.lane is null) execute function refuse()`)
+	m.inbox.PassParked = true
+	if err := m.inbox.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), "passing parked events") {
+		t.Errorf("Drain = %v", err)
+	}
 }
 
 // A waiting event is discarded while the first of its lane commits. Neither of

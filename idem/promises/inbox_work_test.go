@@ -110,6 +110,10 @@ func TestIgnoredEventIsDoneAfterADeadlockToo(t *testing.T) {
 		create trigger fail_once before update on idem_events for each row when (new.state = 'done') execute function fail_once()`)
 	m.store(identify([]byte(`{"id":"e1","type":"viewed"}`)))
 	since := &notes{}
+	idem.HandleFamily(&since.Routes, []string{"viewed"}, func(context.Context, pgx.Tx, *note) error {
+		t.Error("the handler of its family runs")
+		return nil
+	})
 	since.Ignore("viewed")
 	inbox := idem.NewInbox(m.pool, since)
 	inbox.Logger = m.logger()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -62,6 +63,29 @@ func TestEventWhoseDecoderPanicsIsParked(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// exits is an event whose decoder does not return, as t.FailNow of a test does not.
+type exits struct{}
+
+func (*exits) UnmarshalJSON([]byte) error { runtime.Goexit(); return nil }
+
+// The next delivery waits for no attempt that has ended.
+func TestDeliveryWhoseDecoderEndsItsGoroutineHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	idem.Handle(&s.notes.Routes, "paid", func(context.Context, pgx.Tx, *exits) error { return nil })
+	for range 2 {
+		ended, returned := make(chan struct{}), false
+		go func() {
+			defer close(ended)
+			_, _ = s.processor.Accept(t.Context(), letter("e1", "o1", 0))
+			returned = true
+		}()
+		if <-ended; returned {
+			t.Error("it has waited for the one before")
+		}
 	}
 }
 

@@ -120,6 +120,28 @@ func TestEventsLeftByInlineModeAreProcessedByAnInbox(t *testing.T) {
 	}
 }
 
+// Another process tries it at this moment, and may fail: what is answered 200 now would not come again.
+func TestRetryingEventThatIsTriedInlineMustComeToTheInboxAgain(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	e := letter("e1", "o1", 0)
+	if outcome, err := s.processor.Accept(t.Context(), e); outcome != idem.Retrying || err == nil {
+		t.Fatal(outcome, err)
+	}
+	s.openInbox()
+	other := s.session(`begin; select from idem_events where event like '%/e1' for update`)
+	if outcome, err := s.inbox.Accept(t.Context(), e); outcome != idem.Retrying || err == nil {
+		t.Errorf("Accept = %s, %v, want retrying", outcome, err)
+	}
+	s.wantState("e1", idem.StateRetrying)
+	if _, err := other.Exec(t.Context(), `rollback`); err != nil {
+		t.Fatal(err)
+	}
+	s.store(e)
+	s.wantState("e1", idem.StatePending)
+}
+
 // The application was an inbox, and works inline now: what is pending is done by
 // the inbox's workers, in its order, or by Replay.
 func TestPendingEventThatComesAgainInlineIsLeftToItsWorkers(t *testing.T) {
