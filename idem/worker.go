@@ -216,7 +216,7 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 	}
 	// The claim does not end with ctx: an event that is claimed at that moment would pass for a crash.
 	found, err := query(context.WithoutCancel(ctx), r.inbox.pool, func(ctx context.Context, db store.DB) (store.Claims, error) {
-		return store.FindClaims(ctx, db, search)
+		return store.ClaimEvents(ctx, db, search)
 	})
 	r.position.Seen(found)
 	if err != nil {

@@ -111,7 +111,7 @@ func TestSignOfDeadWorkersIsNotWaitedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := store.FindClaims(t.Context(), m.direct, store.Search{Source: "pings", Limit: 1, Worker: 1, Crashed: 2})
+	found, err := store.ClaimEvents(t.Context(), m.direct, store.Search{Source: "pings", Limit: 1, Worker: 1, Crashed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,7 @@ func TestClaimIsPlannedOnce(t *testing.T) {
 	s := openApp(t, idemtest.Pool(t))
 	conn := s.connect("auto")
 	for range 10 {
-		if _, err := store.FindClaims(t.Context(), conn, store.Search{Source: "notes", Limit: 4, Worker: 1, Crashed: 2}); err != nil {
+		if _, err := store.ClaimEvents(t.Context(), conn, store.Search{Source: "notes", Limit: 4, Worker: 1, Crashed: 2}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -407,13 +407,13 @@ var verbs = []struct {
 		_, err := store.WithID(ctx, db, e.Source, e.ID)
 		return err
 	}},
-	{"FindClaims", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.FindClaims(ctx, db, store.Search{Source: e.Source, Limit: 8, Worker: 1, Crashed: 2, WithCrashed: true})
+	{"ClaimEvents", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.ClaimEvents(ctx, db, store.Search{Source: e.Source, Limit: 8, Worker: 1, Crashed: 2, WithCrashed: true})
 		return err
 	}},
-	{"FindClaims from a position", func(ctx context.Context, db store.DB, e store.Event) error {
+	{"ClaimEvents from a position", func(ctx context.Context, db store.DB, e store.Event) error {
 		search := store.Search{Source: e.Source, Limit: 8, Worker: 1, Crashed: 2, After: time.Now().Add(-30 * time.Minute)}
-		_, err := store.FindClaims(ctx, db, search)
+		_, err := store.ClaimEvents(ctx, db, search)
 		return err
 	}},
 	{"MarkStored of a claim", marks(store.Stored{States: []string{store.Pending}, Claim: 1})},

@@ -142,7 +142,7 @@ func TestReplayThatMarksNothingHidesNoEvent(t *testing.T) {
 	s := newInboxApp(t)
 	s.on(pay)
 	s.store(letter("a", "o", 1), letter("b", "o", 2))
-	found, err := store.FindClaims(t.Context(), s.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
+	found, err := store.ClaimEvents(t.Context(), s.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
 	if err != nil || len(found.Claims) != 1 {
 		t.Fatalf("claimed %v, %v", found.Claims, err)
 	}
@@ -246,7 +246,7 @@ func TestPromotionWaitsForWhoHasLockedTheRow(t *testing.T) {
 	s.inbox.PassParked = true
 	s.on(refuseBad)
 	s.store(letter("bad1", "o", 1), letter("b", "o", 2))
-	found, err := store.FindClaims(t.Context(), s.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
+	found, err := store.ClaimEvents(t.Context(), s.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
 	if err != nil || len(found.Claims) != 1 {
 		t.Fatalf("claimed %v, %v", found.Claims, err)
 	}

@@ -426,7 +426,7 @@ func TestEventThatIsHeldBackDuringADiscardGoesOn(t *testing.T) {
 			for each row when (old.event like '%second') execute function hold()`)
 	claim := func() store.Claims {
 		t.Helper()
-		found, err := store.FindClaims(t.Context(), m.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
+		found, err := store.ClaimEvents(t.Context(), m.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

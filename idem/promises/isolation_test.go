@@ -182,7 +182,7 @@ func TestEventThatIsHeldBackWhileAnEarlierOneIsMarkedGoesOnAtEveryDefaultIsolati
 			other.until(`select is_called from arrived`)
 			other.store(letter("b", "o", 2))
 			for held := false; !held; held = queryOne[bool](other, `select due_at is null from idem_payloads where event = 'notes//b'`) {
-				if _, err := store.FindClaims(t.Context(), other.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2}); err != nil {
+				if _, err := store.ClaimEvents(t.Context(), other.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2}); err != nil {
 					t.Fatal(err)
 				}
 			}

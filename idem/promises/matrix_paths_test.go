@@ -294,7 +294,7 @@ var claimPaths = []path{
 // claimTwo claims two events, as a worker that then dies. The outcome is what
 // the provider was told before.
 func claimTwo(ctx context.Context, p *pgxpool.Pool, source *notes, _ string) (idem.Outcome, error) {
-	_, _ = store.FindClaims(ctx, p, store.Search{Source: source.Name(), Limit: 2, Worker: 1, Crashed: 2})
+	_, _ = store.ClaimEvents(ctx, p, store.Search{Source: source.Name(), Limit: 2, Worker: 1, Crashed: 2})
 	return idem.Pending, ctx.Err()
 }
 

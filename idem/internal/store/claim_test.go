@@ -76,7 +76,7 @@ func TestAClaimTakesTheFirstOfEachLaneThatIsDueAndNobodyHolds(t *testing.T) {
 		if c.with != nil {
 			c.with(&search)
 		}
-		found, err := store.FindClaims(t.Context(), d, search)
+		found, err := store.ClaimEvents(t.Context(), d, search)
 		if err != nil || ids(found.Claims) != c.claims {
 			t.Errorf("claimed %q, %v, want %q", ids(found.Claims), err, c.claims)
 		}
@@ -88,7 +88,7 @@ func TestAClaimPassesALockedEventBy(t *testing.T) {
 	t.Parallel()
 	d := with(t, "a o1 pending due", "b o2 pending due")
 	d.locked("a", func() {
-		found, err := store.FindClaims(t.Context(), d, store.Search{Source: "s", Limit: 10, Worker: ours, Crashed: 2})
+		found, err := store.ClaimEvents(t.Context(), d, store.Search{Source: "s", Limit: 10, Worker: ours, Crashed: 2})
 		if err != nil || ids(found.Claims) != "b0" {
 			t.Errorf("claimed %q, %v, want b only", ids(found.Claims), err)
 		}
@@ -123,7 +123,7 @@ func (d tables) claimed(meanwhile func(), want string) {
 	d.Helper()
 	d.exec(`alter table idem_workers rename to those_workers`)
 	d.during(`idem_workers as select 99::bigint as id where not begun()`, func() {
-		found, err := store.FindClaims(d.Context(), d, store.Search{Source: "s", Limit: 10, Worker: ours, Crashed: 2})
+		found, err := store.ClaimEvents(d.Context(), d, store.Search{Source: "s", Limit: 10, Worker: ours, Crashed: 2})
 		if err != nil || ids(found.Claims) != want {
 			d.Errorf("claimed %q, %v, want %q", ids(found.Claims), err, want)
 		}

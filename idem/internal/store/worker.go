@@ -46,9 +46,9 @@ type Claims struct {
 // search.
 func (f Claims) MayBeMore() bool { return f.Seen == f.Search.Limit }
 
-// FindClaims claims due events that are the first of their lanes. If the reply to COMMIT was lost, found
+// ClaimEvents claims due events that are the first of their lanes. If the reply to COMMIT was lost, found
 // still lists the claims, and [MarkStored] rejects the ones that did not commit.
-func FindClaims(ctx context.Context, db DB, s Search) (found Claims, err error) {
+func ClaimEvents(ctx context.Context, db DB, s Search) (found Claims, err error) {
 	b := &pgx.Batch{}
 	b.Queue(claimSettings)
 	b.Queue(claim, s.Source, s.After, s.Limit, s.Worker, s.WithCrashed, s.Crashed, s.Running, s.Untried).Query(func(rows pgx.Rows) error {
