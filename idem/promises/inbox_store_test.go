@@ -408,14 +408,16 @@ func TestEventsThatTakeTooLongInOneStatementAreStoredInSeveral(t *testing.T) {
 		create trigger tires after insert on idem_events referencing new table as fresh for each statement execute function tire()`)
 	release := m.hold()
 	var deliveries sync.WaitGroup
-	for n := range 40 {
-		deliveries.Go(func() { // the first one is alone
-			if o, err := m.inbox.Accept(t.Context(), letter(fmt.Sprint("e", n), "o1", n)); o != idem.Pending || err != nil {
-				t.Errorf("Accept = %s, %v, want pending", o, err)
-			}
-		})
+	accept := func(n int) {
+		if o, err := m.inbox.Accept(t.Context(), letter(fmt.Sprint("e", n), "o1", n)); o != idem.Pending || err != nil {
+			t.Errorf("Accept = %s, %v, want pending", o, err)
+		}
 	}
-	m.untilHeld()
+	deliveries.Go(func() { accept(0) })
+	m.untilHeld() // by the first one, alone
+	for n := range 39 {
+		deliveries.Go(func() { accept(n + 1) })
+	}
 	m.untilWaiting(39)
 	release()
 	deliveries.Wait()
