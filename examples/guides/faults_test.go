@@ -30,13 +30,14 @@ create table seen (event text primary key);`
 		t.Fatal(err)
 	}
 	for _, s := range schemes(pool) {
-		row := "| " + s.name
+		var row strings.Builder
+		row.WriteString("| " + s.name)
 		for _, try := range []func(*trial){atOnce, killed, failing, leaving} {
 			one := &trial{T: t, scheme: s, pool: pool}
 			try(one)
-			row += " | " + one.String()
+			row.WriteString(" | " + one.String())
 		}
-		rows = append(rows, row+" |")
+		rows = append(rows, row.String()+" |")
 	}
 	return rows
 }
