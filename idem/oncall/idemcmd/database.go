@@ -75,7 +75,7 @@ const (
 // The errors of a database that is not reached.
 var (
 	errNoAnswer = errors.New("the database does not answer")
-	errRefused  = errors.New("Postgres answers, and refuses the user, the password or the database of this address")
+	errRefused  = errors.New("the database answers, and refuses the user, the password or the database of this address")
 )
 
 // connect connects to the database; schema, unless it is "", is all of the search_path.

@@ -80,7 +80,7 @@ func (p *program) findings(ctx context.Context) (found []doctor.Finding, err err
 		return nil, cmp.Or(err, context.Cause(ctx))
 	case errors.Is(err, errRefused):
 		found = append(found, doctor.Finding{
-			Check: "connection", Severity: doctor.Error, Problem: "Postgres answers, and refuses this address: nothing is known of the events", Evidence: explain(err),
+			Check: "connection", Severity: doctor.Error, Problem: "the database answers, and refuses this address: nothing is known of the events", Evidence: explain(err),
 			Remedy: "correct -database or DATABASE_URL; if it is the application's own address, its deliveries are answered 503 until it is corrected there, too",
 		})
 	case err != nil:

@@ -407,7 +407,7 @@ func TestAnAddressThatPostgresRefusesIsNotADatabaseThatIsDown(t *testing.T) {
 	u.Path = "/no_such_database"
 	s.url = u.String()
 	status, out, _ := s.idem("doctor")
-	if status != command.Attention || !strings.HasPrefix(out, "error    connection: Postgres answers, and refuses this address: nothing is known of the events") || !strings.Contains(out, "no_such_database") {
+	if status != command.Attention || !strings.HasPrefix(out, "error    connection: the database answers, and refuses this address: nothing is known of the events") || !strings.Contains(out, "no_such_database") {
 		t.Errorf("exit status %d, %s", status, out)
 	}
 }
