@@ -117,7 +117,7 @@
 // tenant in another tenant's tables. So the connection is closed after a handler that
 // executes SET without LOCAL, set_config without true, RESET, DISCARD, DEALLOCATE,
 // LISTEN, LOAD, DO, EXECUTE or PREPARE, or that calls tx.Conn() or tx.LargeObjects(): the log says so once.
-// DEALLOCATE ALL fails the attempt: it takes the statements that pgx has prepared for the commit.
+// DEALLOCATE ALL may fail the attempt: it also takes the statements that pgx has prepared on the connection.
 //
 // Behind COMMIT the locks of the session (pg_advisory_lock) are released, and after a temporary table without ON
 // COMMIT DROP or a cursor WITH HOLD the connection is closed. The search path, the role and synchronous_commit are

@@ -257,6 +257,13 @@ func TestEventThatIsStartedAgainAndAgainMakesHealthRed(t *testing.T) {
 			m.store(letter("e1", "o1", 1))
 			m.exec(`update idem_events set ` + c.row + `; update idem_payloads set received_at = now() - interval '11 minutes', due_at = now() + interval '1 hour'`)
 			m.wantHealth(c.reason, m.newHealth(m.inbox), c.check, "an event has failed for 11m")
+			listed := 0
+			for range m.inbox.List(t.Context(), idem.Filter{Failed: true}) {
+				listed++
+			}
+			if (listed == 1) != (c.check != "") {
+				t.Errorf("%d events are listed as failed, and health is red: %t", listed, c.check != "")
+			}
 		})
 	}
 }

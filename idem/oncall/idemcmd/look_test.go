@@ -314,7 +314,7 @@ func TestTheCommandWithoutHandlersFindsTheSourcesThatAreStored(t *testing.T) {
 func TestACommandThatIsPrintedNamesItsOwnEventInAShell(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	ids := []string{"bad two", "bad  two", "bad\ttwo", "bad'two", "bad$(two)", `bad\two%s`, "bad\x1b[31m", "bad\u202etwo"}
+	ids := []string{"bad two", "bad  two", "bad\ttwo", "bad'two", "bad$(two)", `bad\two%s`, "bad\ntwo", "bad\n\n", "bad\x1b[31m", "bad\u202etwo"}
 	for _, id := range ids {
 		testkit.Exec(t, s.pool, `insert into idem_events (event, type, key, state) values ('notes//' || $1, 'paid', '', 'parked')`, id)
 		testkit.Exec(t, s.pool, `insert into idem_payloads (event, source, received_at, body) values ('notes//' || $1, 'notes', now(), '{}')`, id)

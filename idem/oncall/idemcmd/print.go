@@ -64,10 +64,11 @@ func quote(id string) string {
 	switch {
 	case strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }):
 		var octal strings.Builder
-		for _, b := range []byte(id) {
+		visible := strings.TrimRight(id, "\n")
+		for _, b := range []byte(visible) {
 			fmt.Fprintf(&octal, `\%03o`, b)
 		}
-		quoted = `"$(printf '` + octal.String() + `')"`
+		quoted = `"$(printf '` + octal.String() + `')` + id[len(visible):] + `"` // $() takes newlines at the end away
 	case strings.ContainsFunc(id, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@", r)
 	}):
