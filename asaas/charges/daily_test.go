@@ -172,6 +172,75 @@ func TestAChargeThatFailedIsReadAgainTheNextDay(t *testing.T) {
 	}
 }
 
+// The run that goes on does not read it any more: its list was read before the pause.
+func TestAChargeThatFailedBeforeAPauseIsReadAgainThoughTheRestOfTheRunDoesNotReadIt(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	fake, client := newAccount(t)
+	charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	charge.Payment.DateCreated = asaas.Date(time.Now().AddDate(0, 0, -9).Format(time.DateOnly))
+	fake.Emit(charge.Created())
+	stored := false
+	d := &charges.Daily{Client: client, DB: pool, Logger: slog.New(slog.DiscardHandler)}
+	d.Apply = func(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+		if !stored {
+			return errors.New("its order is not stored")
+		}
+		return book(ctx, tx, c)
+	}
+	look := func() {
+		t.Helper()
+		if _, err := d.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pool.Exec(t.Context(), `update asaas_charges_runs set taken = now() - interval '1 minute'`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for scan := "0"; scan == "0"; scan = query(t, pool, `select coalesce((select cursor ->> 'scan' from asaas_charges_runs), '0')`) {
+		passed := false
+		fake.InjectAPI(func(w http.ResponseWriter, r *http.Request, api http.Handler) { passed = true; api.ServeHTTP(w, r) }, asaastest.APIStatus(http.StatusTooManyRequests))
+		look()
+		if !passed {
+			t.Fatal("the run was never broken off behind its first list")
+		}
+	}
+	look()
+	if got := query(t, pool, `select (cursor is null) || ' ' || (began is null) from asaas_charges_runs`); got != "true true" {
+		t.Fatalf("the run has come to its end, and the next one begins where this one did: %s, want true true", got)
+	}
+	stored = true
+	look()
+	if n := query(t, pool, `select count(*) from asaas_charges`); n != "1" {
+		t.Errorf("%s charges are copied, want 1", n)
+	}
+}
+
+// Asaas's lists may show a charge late.
+func TestEachRunReadsTheDayBeforeTheLastOneOnceMore(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	fake, client := newAccount(t)
+	d := &charges.Daily{Client: client, DB: pool, Apply: book, Logger: slog.New(slog.DiscardHandler)}
+	look := func() {
+		t.Helper()
+		if _, err := d.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look()
+	charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	charge.Now = time.Now().AddDate(0, 0, -4)
+	fake.Emit(charge.Created(), charge.Received())
+	if _, err := pool.Exec(t.Context(), `update asaas_charges_runs set began = began - interval '2 days'`); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	if _, paid := sum(t, pool); paid != "100.00" {
+		t.Errorf("the ledger has %s, want 100.00", paid)
+	}
+}
+
 func TestDailyThatNobodyRunsTurnsHealthRed(t *testing.T) {
 	t.Parallel()
 	pool := newTables(t)

@@ -349,6 +349,22 @@ func TestAPageOfLongChargesIsRead(t *testing.T) {
 	}
 }
 
+// Its clock and ours differ, and its lists may be late.
+func TestAnEventOfTheHourBeforeAReadingIsNewer(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	fake, client := newAccount(t)
+	c := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	fake.Emit(c.Created())
+	c.Now = time.Now().Add(-30 * time.Minute).In(time.FixedZone("of Asaas", -3*60*60))
+	received := c.Received()
+	reconcile(t, client, pool, gap())
+	know(t, pool, received)
+	if _, paid := sum(t, pool); paid != "100.00" {
+		t.Errorf("the ledger has %s, want 100.00", paid)
+	}
+}
+
 func TestARunStopsWhereAsaasWantsAPause(t *testing.T) {
 	t.Parallel()
 	pool := newTables(t)
