@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // Broker is a module under test.
@@ -116,3 +117,15 @@ func Background(t testing.TB, f func(context.Context) error) (stop func()) {
 	t.Cleanup(stop)
 	return stop
 }
+
+// Next returns the next value of a channel, or the zero T once that is closed. It fails a
+// test that waits for more than a minute.
+func Next[T any](t testing.TB, happens <-chan T) T {
+	t.Helper()
+	return testkit.Next(t, happens)
+}
+
+// FreePort returns a port of 127.0.0.1 for a server that a test starts, and starts
+// again: no server listens on it, and no connection that a program opens takes it
+// meanwhile.
+func FreePort() (int, error) { return testkit.FreePort() }

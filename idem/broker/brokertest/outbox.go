@@ -12,7 +12,6 @@ import (
 
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/outbox"
-	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func (s *shop) newOutbox(source string, p broker.Publisher) *outbox.Outbox {
@@ -105,7 +104,7 @@ func outboxOutlivesAnOutage(s *shop) {
 	resume := s.queue.Hang(s)
 	emit(messages)
 	for range 2 {
-		testkit.Next(s, failed)
+		Next(s, failed)
 	}
 	resume()
 	s.await("the others to arrive", func() bool { return len(arrived()) == 2*messages })

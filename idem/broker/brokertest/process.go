@@ -16,7 +16,6 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/relay"
-	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // The task of a child process, and its arguments.
@@ -133,7 +132,7 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() }
 // line waits for the next line of the child.
 func (p *process) line() string {
 	p.Helper()
-	line := testkit.Next(p, p.lines)
+	line := Next(p, p.lines)
 	if line == "" {
 		p.Fatal("the child process has ended by itself")
 	}

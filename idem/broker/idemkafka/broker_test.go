@@ -19,7 +19,6 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/broker/idemkafka"
-	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // seedsVariable names the variable with the addresses of real brokers, divided by
@@ -170,7 +169,7 @@ func startFakeWith(t testing.TB, partitions int32) *fake {
 	t.Helper()
 	f := &fake{topic: "webhooks", dir: t.TempDir(), changed: make(chan struct{}, 1)}
 	for range 3 {
-		port, err := testkit.FreePort()
+		port, err := brokertest.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}

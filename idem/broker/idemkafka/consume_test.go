@@ -17,7 +17,6 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/broker/idemkafka"
-	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestAClientThatWouldLoseWhatItConsumesIsRefused(t *testing.T) {
@@ -298,7 +297,7 @@ func TestMessagesOfOthersHaveABody(t *testing.T) {
 	}
 	got := make(chan broker.Message, 1)
 	f.consume(t, func(_ context.Context, m broker.Message) error { got <- m; return nil })
-	if diff := cmp.Diff(broker.Message{Body: []byte("text")}, testkit.Next(t, got)); diff != "" {
+	if diff := cmp.Diff(broker.Message{Body: []byte("text")}, brokertest.Next(t, got)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -315,7 +314,7 @@ func TestAClientThatIsClosedEndsConsumeWithAnError(t *testing.T) {
 	}()
 	<-handled
 	client.CloseAllowingRebalance()
-	if err := testkit.Next(t, ended); !errors.Is(err, kgo.ErrClientClosed) {
+	if err := brokertest.Next(t, ended); !errors.Is(err, kgo.ErrClientClosed) {
 		t.Errorf("got %v, want %v", err, kgo.ErrClientClosed)
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/broker/idemkafka"
-	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestARebalanceWaitsForHandlersAndDoublesNothing(t *testing.T) {
@@ -63,7 +62,7 @@ func TestARebalanceWaitsForHandlersAndDoublesNothing(t *testing.T) {
 			first := f.consume(t, handle, append(opts, signal)...)
 			first.await("handlers to be blocked", func() bool { return len(first.times(&first.begun)) == 40 })
 			second := f.consume(t, handle, opts...)
-			testkit.Next(t, waits)
+			brokertest.Next(t, waits)
 			f.awaitHeartbeats(t, 20) // four seconds, in which the group would rebalance if it could
 			close(blocked)
 			first.awaitDone(ids...)
@@ -235,10 +234,10 @@ func TestATopicThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 		return idemkafka.ConsumeWith(ctx, broker.Consumer{Logger: logger}, client, func(_ context.Context, m broker.Message) error { got <- m.ID; return nil })
 	})
 	for line := ""; !strings.Contains(line, "later") || !strings.Contains(line, "create it"); {
-		line = testkit.Next(t, logged)
+		line = brokertest.Next(t, logged)
 	}
 	publish(t, f.publisher(t), broker.Message{Source: "shop", ID: "other", Type: "paid"})
-	if id := testkit.Next(t, got); id != "other" {
+	if id := brokertest.Next(t, got); id != "other" {
 		t.Errorf("message %s was handled, want the one of the topic that exists", id)
 	}
 	if err := f.CreateTopic("later", 1, nil); err != nil {
@@ -249,7 +248,7 @@ func TestATopicThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish(t, p, broker.Message{Source: "shop", ID: "later", Type: "paid"})
-	if id := testkit.Next(t, got); id != "later" {
+	if id := brokertest.Next(t, got); id != "later" {
 		t.Errorf("message %s was handled, want the one of the new topic", id)
 	}
 }
@@ -267,7 +266,7 @@ func TestATopicThatIsDeletedAndMadeAgainNeedsANewClient(t *testing.T) {
 	}
 	stop := consume()
 	publish(t, f.publisher(t), broker.Message{Source: "shop", ID: "before", Type: "paid"})
-	testkit.Next(t, got)
+	brokertest.Next(t, got)
 	if err := deleteTopic(t.Context(), newClient(t, kgo.SeedBrokers(f.addresses...)), f.topic); err != nil {
 		t.Fatal(err)
 	}
@@ -276,11 +275,11 @@ func TestATopicThatIsDeletedAndMadeAgainNeedsANewClient(t *testing.T) {
 	}
 	publish(t, f.publisher(t), broker.Message{Source: "shop", ID: "after", Type: "paid"})
 	for line := ""; !strings.Contains(line, "call Consume again with a new client"); {
-		line = testkit.Next(t, logged)
+		line = brokertest.Next(t, logged)
 	}
 	stop()
 	consume()
-	if id := testkit.Next(t, got); id != "after" {
+	if id := brokertest.Next(t, got); id != "after" {
 		t.Errorf("message %s was handled, want the one of the new topic", id)
 	}
 }

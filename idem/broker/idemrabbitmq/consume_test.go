@@ -16,7 +16,6 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/broker/idemrabbitmq"
-	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // consume consumes until stop is called, which waits for the end.
@@ -41,7 +40,7 @@ func TestWhatOthersPublishIsConsumedToo(t *testing.T) {
 	}
 	got := make(chan broker.Message)
 	consume(t, broker.Consumer{}, url, queue, func(_ context.Context, m broker.Message) error { got <- m; return nil })
-	m := testkit.Next(t, got)
+	m := brokertest.Next(t, got)
 	m.Time = m.Time.UTC()
 	if diff := cmp.Diff(broker.Message{ID: "7", Type: "paid", Time: at, Body: []byte("{}")}, m); diff != "" {
 		t.Errorf("the message (-want +got)\n%s", diff)
@@ -64,12 +63,12 @@ func TestWhatIsNotHandledWhenConsumeEndsIsBackInTheQueue(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	testkit.Next(t, begun)
+	brokertest.Next(t, begun)
 	stop()
 	back := make(chan bool)
 	consume(t, broker.Consumer{}, url, queue, func(context.Context, broker.Message) error { back <- true; return nil })
 	for range 100 {
-		testkit.Next(t, back)
+		brokertest.Next(t, back)
 	}
 }
 
@@ -89,8 +88,8 @@ func TestAHandlerMayBeSlowerThanTheConsumerTimeout(t *testing.T) {
 		handled <- true
 		return nil
 	})
-	testkit.Next(t, handled)
-	testkit.Next(t, handled) // it came again
+	brokertest.Next(t, handled)
+	brokertest.Next(t, handled) // it came again
 	log.await(t, "it will come again")
 }
 
@@ -103,7 +102,7 @@ func (l lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, ni
 
 // await waits until a line has that text.
 func (l lines) await(t testing.TB, text string) {
-	for !strings.Contains(testkit.Next(t, l), text) {
+	for !strings.Contains(brokertest.Next(t, l), text) {
 	}
 }
 
@@ -141,7 +140,7 @@ func TestConsumingGoesOnAfterTheQueueWasDeletedAndMadeAgain(t *testing.T) {
 		if err := p.Publish(t.Context(), broker.Message{Type: "paid"}); err != nil {
 			t.Fatal(err)
 		}
-		testkit.Next(t, got)
+		brokertest.Next(t, got)
 	}
 }
 
@@ -154,7 +153,7 @@ func TestConsumeEndsWhileTheBrokerHangs(t *testing.T) {
 	}
 	handled := make(chan struct{})
 	stop := consume(t, broker.Consumer{}, n.url(), queue, func(context.Context, broker.Message) error { close(handled); return nil })
-	testkit.Next(t, handled)
+	brokertest.Next(t, handled)
 	resume := n.hang(t)
 	defer resume()
 	start := time.Now()

@@ -15,7 +15,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/paghooks/paghooks/internal/testkit"
+	"github.com/paghooks/paghooks/idem/broker/brokertest"
 )
 
 const maxMessageSize = 1 << 20
@@ -52,7 +52,7 @@ func startNode(consumerTimeout time.Duration) (*node, error) {
 	}
 	var ports [3]int // of AMQP, of Erlang, of epmd
 	for i := range ports {
-		if ports[i], err = testkit.FreePort(); err != nil {
+		if ports[i], err = brokertest.FreePort(); err != nil {
 			return nil, err
 		}
 	}

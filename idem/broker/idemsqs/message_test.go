@@ -19,7 +19,6 @@ import (
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/broker/idemsqs"
 	"github.com/paghooks/paghooks/idem/broker/idemsqs/sqstest"
-	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // consume consumes until stop is called, which waits for the end.
@@ -55,7 +54,7 @@ func TestEveryMessageArrivesAsItWas(t *testing.T) {
 				t.Error(reason, ": ", err)
 				continue
 			}
-			if diff := cmp.Diff(m, testkit.Next(t, got)); diff != "" {
+			if diff := cmp.Diff(m, brokertest.Next(t, got)); diff != "" {
 				t.Errorf("%s, %q (-want +got):\n%s", reason, suffix, diff)
 			}
 		}
@@ -80,7 +79,7 @@ func TestWhatOthersSendIsConsumedToo(t *testing.T) {
 		if _, err := client.SendMessage(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
-		m := testkit.Next(t, got)
+		m := brokertest.Next(t, got)
 		if m.ID == "" {
 			t.Error("a message has no ID")
 		}
@@ -119,12 +118,12 @@ func TestWhatConsumeHasNotHandledIsVisibleToOthersWhenItEnds(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		testkit.Next(t, begun)
+		brokertest.Next(t, begun)
 		stop()
 		handled := make(chan string)
 		consume(t, broker.Consumer{}, client, url, func(_ context.Context, m broker.Message) error { handled <- m.ID; return nil })
 		for range 30 {
-			testkit.Next(t, handled)
+			brokertest.Next(t, handled)
 		}
 	}
 }
@@ -147,7 +146,7 @@ func TestWhatWaitsForTooLongComesAgain(t *testing.T) {
 	})
 	times := map[string]int{}
 	for range 20 {
-		times[testkit.Next(t, handled)]++
+		times[brokertest.Next(t, handled)]++
 	}
 	stop()
 	if len(times) != 20 || log.Len() > 0 {
@@ -164,14 +163,14 @@ func TestAQueueThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 	logged, got := make(chan string, 1000), make(chan string)
 	logger := slog.New(slog.NewTextHandler(writerFunc(func(line string) { logged <- line }), nil))
 	consume(t, broker.Consumer{Logger: logger}, client, url, func(_ context.Context, m broker.Message) error { got <- m.ID; return nil })
-	if line := testkit.Next(t, logged); !strings.Contains(line, "/later: there is no such queue: create it") {
+	if line := brokertest.Next(t, logged); !strings.Contains(line, "/later: there is no such queue: create it") {
 		t.Errorf("logged %s, want that there is no queue", line)
 	}
 	if _, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("later")}); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, client, url, 1)
-	if id := testkit.Next(t, got); id != "i" {
+	if id := brokertest.Next(t, got); id != "i" {
 		t.Errorf("message %s was handled, want i", id)
 	}
 }
