@@ -17,8 +17,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/broker/idemrabbitmq"
-	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func newPublisher(t testing.TB, dial idemrabbitmq.Dial, exchange, key string) *idemrabbitmq.Publisher {
@@ -378,10 +378,10 @@ func TestADialThatPanicsOrReturnsNothingIsAnError(t *testing.T) {
 			go func() {
 				ended <- idemrabbitmq.ConsumeWith(ctx, settings, func() (*amqp.Connection, error) { tried <- struct{}{}; return dial() }, "q", nil)
 			}()
-			testkit.Next(t, tried)
-			testkit.Next(t, tried) // it goes on
+			brokertest.Next(t, tried)
+			brokertest.Next(t, tried) // it goes on
 			cancel()
-			if err := testkit.Next(t, ended); err != nil {
+			if err := brokertest.Next(t, ended); err != nil {
 				t.Errorf("Consume ended with %v", err)
 			}
 		})

@@ -26,7 +26,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/internal/testkit"
+	"github.com/paghooks/paghooks/idem/broker/brokertest"
 )
 
 // server is a Prometheus that scrapes a shop once a second, with the alerts.
@@ -58,7 +58,7 @@ func startPrometheus(t *testing.T, target string) *server {
 	if err := os.WriteFile(filepath.Join(folder, "prometheus.yml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	port, err := testkit.FreePort()
+	port, err := brokertest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
