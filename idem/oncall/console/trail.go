@@ -103,10 +103,9 @@ type running struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu     sync.Mutex
-	now    int
-	closed bool
-	all    sync.WaitGroup
+	mu  sync.Mutex // also held when ctx is canceled: nothing starts later
+	now int
+	all sync.WaitGroup
 }
 
 // maxRunning is the number of actions that may go on at once: each holds a connection.
@@ -126,7 +125,7 @@ func (r *running) start(do func(context.Context) error) (<-chan error, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.closed:
+	case r.ctx.Err() != nil:
 		return nil, refuse(http.StatusServiceUnavailable, "The application is shutting down: nothing was begun. Try it again in a minute.")
 	case r.now == maxRunning:
 		return nil, refuse(http.StatusServiceUnavailable, "%s actions are running, and no more may run at the same time: nothing was begun. Try it again when one has ended.", maxRunning)
@@ -147,16 +146,16 @@ func (r *running) start(do func(context.Context) error) (<-chan error, error) {
 func (r *running) look(read func(context.Context)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.closed {
-		r.all.Go(func() { read(r.ctx) })
+	if r.ctx.Err() != nil {
+		return false
 	}
-	return !r.closed
+	r.all.Go(func() { read(r.ctx) })
+	return true
 }
 
 func (r *running) close() {
 	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
 	r.cancel()
+	r.mu.Unlock()
 	r.all.Wait()
 }
