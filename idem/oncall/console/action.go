@@ -185,7 +185,7 @@ func (v *visit) begin(name string, do func(context.Context) error) error {
 	}
 	select {
 	case err = <-ended:
-	case <-time.After(inTime):
+	case <-time.After(v.waits.result):
 		go v.log(name, ended)
 	}
 	if err != nil && !errors.Is(err, operator.ErrStopped) {

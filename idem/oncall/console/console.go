@@ -55,7 +55,7 @@ type Handler struct {
 
 	sources   []*source
 	protected *http.CrossOriginProtection
-	moment    time.Duration // how long the overview waits for counts
+	waits     waits
 	running   *running
 	report    *latest.Value[health.Report]
 }
@@ -78,7 +78,7 @@ func New(receivers ...idem.Receiver) *Handler {
 	h := &Handler{
 		Logger:    slog.Default(),
 		protected: http.NewCrossOriginProtection(),
-		moment:    100 * time.Millisecond,
+		waits:     defaultWaits,
 		running:   newRunning(),
 	}
 	var parts []health.Part
@@ -166,11 +166,17 @@ var pages = map[string]page{
 	"release":   {http.MethodPost, act, (*visit).release},
 }
 
-const (
-	maxForm  = 1 << 20          // bytes
-	pageTime = 8 * time.Second  // of a page that reads the database
-	scanTime = 30 * time.Second // of a page that reads all of it, on request
-)
+const maxForm = 1 << 20 // bytes
+
+// waits are the times after which a request goes on without what it waits for.
+type waits struct {
+	page   time.Duration // for the database
+	scan   time.Duration // for a page that reads all of it, on request
+	counts time.Duration // of the overview
+	result time.Duration // of an action
+}
+
+var defaultWaits = waits{page: 8 * time.Second, scan: 30 * time.Second, counts: 100 * time.Millisecond, result: 2 * time.Second}
 
 // ServeHTTP serves a page, or runs the action of a form.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -218,9 +224,9 @@ func (v *visit) serve() error {
 	if err := v.read(); err != nil {
 		return err
 	}
-	limit := pageTime
+	limit := v.waits.page
 	if v.r.Form.Get("all") != "" {
-		limit = scanTime
+		limit = v.waits.scan
 	}
 	ctx, cancel := context.WithTimeout(v.r.Context(), limit)
 	defer cancel()

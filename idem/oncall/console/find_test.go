@@ -138,7 +138,7 @@ func TestChargesAreFoundByCustomerAndListedWhereTheyMatchNothing(t *testing.T) {
 	page := console.New(a.inbox)
 	t.Cleanup(page.Close)
 	page.Access, page.Unmatched, page.Health, a.handler = a.page.Access, a.page.Unmatched, a.page.Health, page
-	page.WaitForCounts()
+	page.WaitForAll()
 	overview := a.get("")
 	overview.want(200, "Charges are paid that match nothing of the application's: match each, or give it back.", "1 unmatched paid charges that match nothing")
 	if !slices.Contains(overview.links(), "unmatched?source=letters") || !slices.Contains(overview.links(), "unmatched") {

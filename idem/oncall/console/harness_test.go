@@ -61,7 +61,7 @@ func openApp(t *testing.T, pool *pgxpool.Pool) *app {
 		return "ana", console.Access{See: true, Reveal: true, Act: true}
 	}
 	a.page.Logger = slog.New(slog.DiscardHandler)
-	a.page.WaitForCounts()
+	a.page.WaitForAll()
 	t.Cleanup(a.page.Close)
 	a.handler = a.page
 	return a

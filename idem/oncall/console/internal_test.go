@@ -15,8 +15,11 @@ import (
 // Masked returns a body without its values.
 func Masked(body []byte) string { return masked(body) }
 
-// WaitForCounts has the overview wait for as long as counting takes.
-func (h *Handler) WaitForCounts() { h.moment = time.Minute }
+// WaitForAll has each request wait for as long as anything takes.
+func (h *Handler) WaitForAll() { h.waits = waits{time.Minute, time.Minute, time.Minute, time.Minute} }
+
+// WaitForNoAction has each action be answered before its end.
+func (h *Handler) WaitForNoAction() { h.waits.result = 0 }
 
 // HasHeadline reports whether the overview has a text for a check of health.
 func HasHeadline(check string) bool { return headlines[check].says != "" }

@@ -45,7 +45,7 @@ type summary struct {
 }
 
 func (v *visit) overview(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, v.moment)
+	ctx, cancel := context.WithTimeout(ctx, v.waits.counts)
 	defer cancel()
 	v.report.Refresh()
 	for _, s := range v.sources {

@@ -55,7 +55,7 @@ func TestOfTwoReceiversOfOneSourceTheInboxCounts(t *testing.T) {
 		page := console.New(receivers...)
 		t.Cleanup(page.Close)
 		page.Access, a.handler = a.page.Access, page
-		page.WaitForCounts()
+		page.WaitForAll()
 		if p := a.get(""); strings.Count(p.body, "<h2") != 1 {
 			t.Errorf("the source is shown more than once:\n%s", p.body)
 		}

@@ -38,8 +38,10 @@ func TestRunningActionIsStoppedFromThePageAndTheRestIsDoneAnew(t *testing.T) {
 		}
 	}
 	a.mu.Unlock()
+	a.page.WaitForNoAction()
 	a.confirm("confirm?source=letters&action=replay", "deployed").want(303)
 	<-second
+	a.page.WaitForAll()
 	const action = "action?source=letters&id=1"
 	running := a.get(action)
 	running.want(200, "it is running", "e1 done by it", "e2 not reached", "e3 not reached")

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/internal/lang"
@@ -110,9 +109,6 @@ type running struct {
 
 // maxRunning is the number of actions that may go on at once: each holds a connection.
 const maxRunning = 4
-
-// inTime is the time that an action may take until the page answers without its result.
-const inTime = 2 * time.Second
 
 func newRunning() *running {
 	ctx, cancel := context.WithCancel(context.Background())
