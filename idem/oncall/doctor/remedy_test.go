@@ -282,8 +282,8 @@ func TestWhatItSaysOfTheRoleAndTheSettingsCures(t *testing.T) {
 		},
 		{
 			name:   "a pool that cancels its statements",
-			damage: func(p *patient) { p.session("statement_timeout", "5ms") },
-			check:  "statement timeout", evidence: "statement_timeout is 5ms",
+			damage: func(p *patient) { p.limits.statement = time.Hour; p.session("statement_timeout", "59min") },
+			check:  "statement timeout", evidence: "statement_timeout is 59m0s",
 			cure: func(p *patient, f Finding) {
 				if !strings.Contains(f.Remedy, "connection string or the configuration of the pool") {
 					p.Error(f.Remedy)
@@ -294,12 +294,13 @@ func TestWhatItSaysOfTheRoleAndTheSettingsCures(t *testing.T) {
 		{
 			name: "an application that sets it on each connection",
 			damage: func(p *patient) {
+				p.limits.statement = time.Hour
 				p.config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
-					_, err := c.Exec(ctx, `set statement_timeout = 5`)
+					_, err := c.Exec(ctx, `set statement_timeout = '59min'`)
 					return err
 				}
 			},
-			check: "statement timeout", evidence: "statement_timeout is 5ms",
+			check: "statement timeout", evidence: "statement_timeout is 59m0s",
 			cure: func(p *patient, f Finding) {
 				if !strings.Contains(f.Remedy, "AfterConnect") {
 					p.Error(f.Remedy)
