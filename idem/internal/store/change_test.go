@@ -163,6 +163,22 @@ func TestHeldEventsBecomePendingWhereThereAreWorkers(t *testing.T) {
 	d.want("a o1 pending due", "b o1 parked held", "c o2 parked")
 }
 
+// A delivery has done it since it was found: pending, it would be done twice.
+func TestAHeldEventThatIsDoneMeanwhileBecomesPendingNoMore(t *testing.T) {
+	t.Parallel()
+	d := with(t, "a o1 parked due held", "b o2 parked due held")
+	d.exec(`alter table idem_payloads rename to those_payloads`)
+	d.during(`idem_payloads as select * from those_payloads where begun()`, func() {
+		if n, err := store.Adopt(t.Context(), d, "s"); n != 1 || err != nil {
+			t.Errorf("Adopt = %d, %v, want 1", n, err)
+		}
+	}, func() {
+		d.exec(`update idem_events set state = 'done' where event = $1`, keys("a")[0])
+		d.exec(`delete from those_payloads where event = $1`, keys("a")[0])
+	})
+	d.want("a o1 done", "b o2 pending due")
+}
+
 func TestTheTurnOfAHeldEventEndsParkedOrUnhandled(t *testing.T) {
 	t.Parallel()
 	reason := "no such order"
@@ -171,21 +187,24 @@ func TestTheTurnOfAHeldEventEndsParkedOrUnhandled(t *testing.T) {
 		pass  bool
 		after []string
 	}{
-		"parked":             {store.Parked, false, []string{"a o1 parked", "b o1 parked held"}},
-		"parked, and passed": {store.Parked, true, []string{"a o1 parked free", "b o1 parked due held"}},
-		"unhandled":          {store.Unhandled, false, []string{"a o1 unhandled free", "b o1 parked due held"}},
+		"parked":             {store.Parked, false, []string{"a o1 parked", "b o1 parked held", "c o2 parked"}},
+		"parked, and passed": {store.Parked, true, []string{"a o1 parked free", "b o1 parked due held", "c o2 parked free"}},
+		"unhandled":          {store.Unhandled, false, []string{"a o1 unhandled free", "b o1 parked due held", "c o2 parked"}},
 	}, func(t *testing.T, c struct {
 		state string
 		pass  bool
 		after []string
 	},
 	) {
-		d := with(t, "a o1 parked due held", "b o1 parked held")
+		d := with(t, "a o1 parked due held", "b o1 parked held", "c o2 parked")
 		if err := store.EndHeld(t.Context(), d, event("b", "o1"), c.state, &reason, c.pass); err != nil {
 			t.Error(err) // it is not b's turn
 		}
 		if err := store.EndHeld(t.Context(), d, event("a", "o1"), c.state, &reason, c.pass); err != nil {
 			t.Error(err)
+		}
+		if err := store.EndHeld(t.Context(), d, event("c", "o2"), c.state, &reason, c.pass); err != nil {
+			t.Error(err) // it has failed itself, and is no less parked without a handler
 		}
 		d.want(c.after...)
 	})

@@ -136,3 +136,25 @@ func TestANewEventIsHeldInTheStateOfTheOneBeforeIt(t *testing.T) {
 		d.want(c.want...)
 	})
 }
+
+// What is left of it must not hold it.
+func TestAnEventWhoseRowWasDeletedByHandDoesNotWaitForItself(t *testing.T) {
+	t.Parallel()
+	gone := func(lines ...string) tables {
+		d := with(t, lines...)
+		d.exec(`delete from idem_events where event = $1`, event("n", "").RowKey())
+		return d
+	}
+	if !gone("n o1 parked").marked(func(b *pgx.Batch, s *pgtx.Session) { store.Mark(b, event("n", "o1"), false, s) }) {
+		t.Error("it is not marked")
+	}
+	d := gone("n o1 parked")
+	if got, err := store.HoldNew(t.Context(), d, event("n", "o1")); got != (store.Held{}) || err != nil {
+		t.Errorf("held is %+v, %v, want none", got, err)
+	}
+	d = gone("a o1 parked", "n o1 pending due")
+	if got, err := store.HoldNew(t.Context(), d, event("n", "o1")); got.By != "a" || err != nil {
+		t.Errorf("held is %+v, %v, want by a", got, err)
+	}
+	d.want("a o1 parked", "n o1 parked held")
+}
