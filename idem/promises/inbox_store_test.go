@@ -541,6 +541,8 @@ func TestWhatIsAcknowledgedIsFlushedWhateverTheDefault(t *testing.T) {
 			s.wantAnswer(paid("bad2"), http.StatusServiceUnavailable)
 			s.processor.ParkAfter = 2
 			s.wantAnswer(paid("bad1"), http.StatusOK)                                              // parked
+			s.wantAnswer(paid("behind"), http.StatusOK)                                            // held
+			s.wantAnswer(paid("bad2"), http.StatusOK)                                              // held, and was retrying
 			if o, err := s.inbox.Accept(t.Context(), letter("bad2", "o1", 0)); o != idem.Pending { // revived
 				t.Fatal(o, err)
 			}
@@ -552,20 +554,20 @@ func TestWhatIsAcknowledgedIsFlushedWhateverTheDefault(t *testing.T) {
 				t.Fatal(o, err)
 			}
 			broken = false
-			s.drain(3)
+			s.drain(4) // the held one becomes pending
 			s.processor.KeepPayloads = true
 			s.wantAnswer(paid("e4"), http.StatusOK)
-			s.wantEffects(5)
+			s.wantEffects(6)
 			old := func(yield func(operator.OldEvent, error) bool) {
-				yield(operator.OldEvent{ID: "old", Type: "paid", Done: true}, nil)
+				_ = yield(operator.OldEvent{ID: "old", Type: "paid", Done: true}, nil) && yield(operator.OldEvent{ID: "new", Type: "new", Done: true}, nil)
 			}
-			if sum, err := operator.New(s.inbox, "ana").Import(t.Context(), "", old, "a test"); sum.Stored != 1 || err != nil {
+			if sum, err := operator.New(s.inbox, "ana").Import(t.Context(), "", old, "a test"); sum.Stored != 1 || sum.Completed != 1 || err != nil {
 				t.Errorf("Import = %+v, %v", sum, err)
 			}
 
 			const of = `select coalesce(array_agg(distinct setting), '{}') from commits where what = $1`
 			for _, what := range []string{
-				"INSERT done", "INSERT unhandled", "INSERT retrying", "INSERT pending", "UPDATE parked", "UPDATE pending", "UPDATE done",
+				"INSERT done", "INSERT unhandled", "INSERT retrying", "INSERT pending", "INSERT parked", "UPDATE parked", "UPDATE pending", "UPDATE done",
 			} {
 				if got := queryOne[[]string](s, of, what); len(got) != 1 || got[0] != c.want {
 					t.Errorf("%s is committed at synchronous_commit %q, want %q", what, got, c.want)
