@@ -209,6 +209,7 @@ func TestAChargeThatFailedBeforeAPauseIsReadAgainThoughTheRestOfTheRunDoesNotRea
 	if got := query(t, pool, `select (cursor is null) || ' ' || (began is null) from asaas_charges_runs`); got != "true true" {
 		t.Fatalf("the run has come to its end, and the next one begins where this one did: %s, want true true", got)
 	}
+	wantCheck(t, d, false, "1 charges could not be copied or applied, the first is "+charge.Payment.ID+": ")
 	stored = true
 	look()
 	if n := query(t, pool, `select count(*) from asaas_charges`); n != "1" {

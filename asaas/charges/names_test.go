@@ -194,3 +194,26 @@ func TestMoneyMovesOnlyWhereTheNameItWasBookedByChanges(t *testing.T) {
 		})
 	}
 }
+
+// What is asked back is not paid any more, and has not gone yet.
+func TestMoneyThatIsAskedBackFollowsItsChargeToAnotherReference(t *testing.T) {
+	t.Parallel()
+	var got []string
+	pool := newTables(t)
+	events := newEvents(func(_ context.Context, _ pgx.Tx, c charges.Change) error {
+		got = append(got, c.After.ExternalReference.Or("")+" "+c.Received().String())
+		return nil
+	})
+	charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	charge.Payment.ExternalReference = value.Of("a")
+	bodies := [][]byte{charge.Created(), charge.Received(), charge.RefundAsked(asaas.Cents(10000))}
+	charge.Payment.ExternalReference = value.Of("b")
+	for _, body := range append(bodies, charge.RefundDone()) {
+		if err := handle(t, pool, events, "", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"a 0.00", "a 100.00", "a 0.00", "a -100.00", "b 0.00"}, got); diff != "" {
+		t.Errorf("what has come (-want +got):\n%s", diff)
+	}
+}

@@ -156,6 +156,23 @@ func TestNoChargeIsMissedWhileItsDayIsReadAndChargesVanish(t *testing.T) {
 	}
 }
 
+// As many days are read at once as fit into one answer.
+func TestNoDayOfAGapIsMissed(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	fake, client := newAccount(t)
+	s := gap()
+	s.Until = s.Since.AddDate(0, 0, 7)
+	for n := range 140 {
+		c := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+		c.Payment.DateCreated = asaas.Date(s.Since.AddDate(0, 0, n%7).Format(time.DateOnly))
+		fake.Emit(c.Created())
+	}
+	if report := reconcile(t, client, pool, s); report.Read != 140 {
+		t.Errorf("%d charges are read, want 140", report.Read)
+	}
+}
+
 func TestNoCardIsMissedThatSettlesWhileTheListIsRead(t *testing.T) {
 	t.Parallel()
 	pool := newTables(t)
@@ -303,6 +320,11 @@ func TestAChargeThatAsaasDoesNotShowIsReportedAndItsRowIsLeft(t *testing.T) {
 	report := reconcile(t, client, pool, gap())
 	if diff := cmp.Diff([]string{c.Payment.ID}, report.Gone); diff != "" || report.Changed != 0 {
 		t.Errorf("%d charges changed, want none; gone (-want +got):\n%s", report.Changed, diff)
+	}
+	s := gap()
+	s.Scope = "another account"
+	if report := reconcile(t, client, pool, s); len(report.Gone) > 0 {
+		t.Errorf("with the key of another account, %q are gone", report.Gone)
 	}
 }
 
