@@ -36,7 +36,8 @@ type Endpoint struct {
 
 	// Observe, when set, is called after each delivery, and after each attempt of an
 	// inbox's workers or of Replay, for metrics. It is called from many goroutines,
-	// and delays the answer or the worker. Default: nil.
+	// and delays the answer or the worker, by a second at most: then it is left behind, and health is red until
+	// it returns. While 100 calls have not returned, there are no further ones. Default: nil.
 	Observe func(context.Context, Observation)
 
 	// Tracer, when set, makes spans of deliveries and attempts. Default: nil.
@@ -59,7 +60,9 @@ type Endpoint struct {
 	refused  *count.Refusals
 	failing  *count.Failures // in workers
 	outages  count.Outages
-	hasDone  atomic.Bool // the log says that an event is done
+	hanging  atomic.Int64 // calls of Observe, Tracer and Logger that were left behind
+	hangs    atomic.Value // the name of the last one
+	hasDone  atomic.Bool  // the log says that an event is done
 }
 
 // newEndpoint returns an endpoint for the events of source, with its settings at their
@@ -293,15 +296,13 @@ func (ep *Endpoint) ignores(e Event) (yes bool) {
 // errSetAside is the error of routing a body that was set aside.
 var errSetAside = errors.New("it was set aside, and reaches no handler: see idem readmit, or discard it")
 
-// route calls the source's Route. A panic in a decoder is a decode error.
-func (ep *Endpoint) route(e Event) (work Work, err error) {
+// route calls the source's Route. A panic in a decoder is a decode error; a decoder that does not return in time is a
+// failed attempt.
+func (ep *Endpoint) route(ctx context.Context, e Event) (Work, error) {
 	if e.Type == store.SetAsideType {
 		return nil, errSetAside
 	}
-	err = pgtx.Protect(func() (err error) {
-		work, err = ep.source.Route(e)
-		return err
-	})
+	work, err := pgtx.Within(ctx, pgtx.ErrDecoderHangs, func() (Work, error) { return ep.source.Route(e) }, func(Work) {})
 	return work, ep.redacted(err)
 }
 

@@ -3,6 +3,7 @@ package idem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -50,7 +51,8 @@ type Observation struct {
 }
 
 // Tracer makes spans of deliveries and attempts; package idemotel has one for OpenTelemetry. Its methods are
-// called from many goroutines at once. A panic of a method is logged and has no other effect.
+// called from many goroutines at once. A panic of a method is logged and has no other effect. A method that takes
+// longer than a second is left behind, as Observe is: see [Endpoint].
 type Tracer interface {
 	// Start is called once a delivery is verified and named, or refused, and when a worker or Replay begins
 	// an attempt. The handler's context derives from traced; a nil traced stands for ctx. end, which may be
@@ -89,12 +91,16 @@ func (ep *Endpoint) startSpan(ctx context.Context, stage Stage, e Event, carrier
 	if ep.Tracer == nil {
 		return ctx, s
 	}
-	var traced context.Context
-	ep.call(ctx, "Tracer", e, func() { traced, s.end = ep.Tracer.Start(ctx, s.Span) })
-	if traced == nil {
-		traced = ctx
+	type opened struct {
+		ctx context.Context
+		end func(Observation)
 	}
-	return traced, s
+	t := call(ctx, ep, tracer, e, func() (b opened) { b.ctx, b.end = ep.Tracer.Start(ctx, s.Span); return b })
+	s.end = t.end
+	if t.ctx == nil {
+		t.ctx = ctx
+	}
+	return t.ctx, s
 }
 
 // label returns the label of an event: see [Observation].
@@ -114,11 +120,11 @@ func (ep *Endpoint) label(e Event) string {
 }
 
 // carrier returns the Tracer's Carrier, to store it with an event; "" without a Tracer.
-func (ep *Endpoint) carrier(ctx context.Context, e Event) (text string) {
+func (ep *Endpoint) carrier(ctx context.Context, e Event) string {
 	if ep.Tracer == nil {
 		return ""
 	}
-	ep.call(ctx, "Tracer", e, func() { text = ep.Tracer.Carrier(ctx) })
+	text := call(ctx, ep, tracer, e, func() string { return ep.Tracer.Carrier(ctx) })
 	if !store.Nameable(text) {
 		return ""
 	}
@@ -134,15 +140,60 @@ func (s *span) report(ctx context.Context, o Observation) {
 		ep.observe(ctx, o)
 	}
 	if s.end != nil {
-		ep.call(ctx, "Tracer", o.Event, func() { s.end(o) })
+		call(ctx, ep, tracer, o.Event, func() (none struct{}) { s.end(o); return none })
 	}
 }
 
-// call calls a function of the application. A panic is logged, and has no other effect.
-func (ep *Endpoint) call(ctx context.Context, name string, e Event, f func()) {
-	if err := pgtx.Protect(func() error { f(); return nil }); err != nil {
+// The functions of the application that watch events.
+const (
+	observer = "Observe function"
+	tracer   = "Tracer"
+	logger   = "Logger"
+)
+
+// call calls a function of the application that watches events, and returns its result. A failure is logged, and
+// has no other effect: see [Endpoint.watch].
+func call[T any](ctx context.Context, ep *Endpoint, name string, e Event, f func() T) T {
+	result, err := watch(ep, name, f)
+	if err != nil {
 		ep.logError(ctx, "webhook "+name+" failed", e, err)
 	}
+	return result
+}
+
+const (
+	// watchTime is the time for which an event waits for a function that watches it.
+	watchTime  = time.Second
+	watchPause = watchTime / 10
+	// maxHanging is the number of calls without a return from which on such functions are not called.
+	maxHanging = 100
+)
+
+// watch calls a function of the application that watches events, and returns its result. It leaves a function
+// behind that does not return in time: see [Endpoint.examineObservers].
+func watch[T any](ep *Endpoint, name string, f func() T) (none T, err error) {
+	if ep.hanging.Load() >= maxHanging {
+		return none, nil // the log has a line for each of those
+	}
+	results := make(chan T, 1)
+	returned := pgtx.Start(func() error { results <- f(); return nil })
+	for range watchTime / watchPause { // a process that was stopped meanwhile has lost one pause
+		select {
+		case err = <-returned:
+			if err != nil {
+				return none, err
+			}
+			return <-results, nil
+		case <-time.After(watchPause):
+		}
+	}
+	ep.hanging.Add(1)
+	ep.hangs.Store(name)
+	go func() {
+		<-returned
+		ep.hanging.Add(-1)
+	}()
+	return none, fmt.Errorf("it has not returned within %s, and was left behind", watchTime)
 }
 
 // countFailures counts the deliveries in a row that were not acknowledged, and the events
@@ -173,7 +224,7 @@ func (ep *Endpoint) countFailures(o Observation) {
 func (ep *Endpoint) observe(ctx context.Context, o Observation) {
 	_ = pgtx.Protect(func() error { ep.log(ctx, o); return nil }) // a panic of the logger cannot be reported
 	if ep.Observe != nil {
-		ep.call(ctx, "Observe function", o.Event, func() { ep.Observe(ctx, o) })
+		call(ctx, ep, observer, o.Event, func() (none struct{}) { ep.Observe(ctx, o); return none })
 	}
 }
 
@@ -279,13 +330,13 @@ func (ep *Endpoint) logFirstConflict(ctx context.Context, e Event, found store.F
 	}
 }
 
-// logAttrs logs a line with the source's name, unless the logger panics.
+// logAttrs logs a line with the source's name, unless the logger panics or hangs.
 func (ep *Endpoint) logAttrs(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
 	if ep.Logger == nil {
 		return
 	}
 	attrs = append([]slog.Attr{slog.String("source", ep.source.Name())}, attrs...)
-	_ = pgtx.Protect(func() error { ep.Logger.LogAttrs(ctx, level, message, attrs...); return nil })
+	_, _ = watch(ep, logger, func() (none struct{}) { ep.Logger.LogAttrs(ctx, level, message, attrs...); return none })
 }
 
 // nameAttrs names an event; nothing names none.

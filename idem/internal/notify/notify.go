@@ -125,7 +125,7 @@ func wait(ctx context.Context, conn *pgx.Conn, wake func(), d time.Duration) err
 func connect(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return pgtx.Within(ctx, func() (*pgx.Conn, error) { return connectWithHooks(ctx, pool.Config()) }, closeNow)
+	return pgtx.Within(ctx, pgtx.ErrHookHangs, func() (*pgx.Conn, error) { return connectWithHooks(ctx, pool.Config()) }, closeNow)
 }
 
 func connectWithHooks(ctx context.Context, config *pgxpool.Config) (conn *pgx.Conn, err error) {

@@ -103,7 +103,7 @@ func with(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) 
 
 // acquire acquires a connection of the pool. The pool's hooks are the application's.
 func acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
-	return Within(ctx, func() (*pgxpool.Conn, error) { return pool.Acquire(ctx) }, (*pgxpool.Conn).Release)
+	return Within(ctx, ErrHookHangs, func() (*pgxpool.Conn, error) { return pool.Acquire(ctx) }, (*pgxpool.Conn).Release)
 }
 
 // backend is the process of a connection in Postgres.

@@ -112,10 +112,10 @@ func Start(f func() error) <-chan error {
 	return result
 }
 
-// Within calls f, which may run hooks of a pool, and returns its result. If f does not return soon after ctx has ended,
-// Within returns without it, and undo is called with what f returns later: all that come to an inbox would wait
-// for one hook that hangs.
-func Within[T any](ctx context.Context, f func() (T, error), undo func(T)) (T, error) {
+// Within calls f, which is the application's code or calls it, and returns its result. If f does not return soon after
+// ctx has ended, Within returns without it, with the error late, and undo is called with what f returns later: all that
+// come to an inbox would wait for one hook of its pool that hangs.
+func Within[T any](ctx context.Context, late error, f func() (T, error), undo func(T)) (T, error) {
 	var answer T
 	result := Start(func() (err error) {
 		answer, err = f()
@@ -130,8 +130,14 @@ func Within[T any](ctx context.Context, f func() (T, error), undo func(T)) (T, e
 		}
 	}()
 	var none T
-	return none, fmt.Errorf("a hook of the pool does not return, although its context has ended: %w", ctx.Err())
+	return none, fmt.Errorf("%w: %w", late, ctx.Err())
 }
+
+// The errors of what does not return to [Within].
+var (
+	ErrHookHangs          = errors.New("a hook of the pool does not return, although its context has ended")
+	ErrDecoderHangs error = &WorkError{err: errors.New("the event's decoder did not return in time")}
+)
 
 // Protect turns a panic of application code into an error with its stack. It also
 // catches panics of the returned error's methods: Error, Unwrap, As and Is.
