@@ -341,7 +341,7 @@ func TestABrokerThatBlocksPublishersSaysWhy(t *testing.T) {
 	unblock := sync.OnceFunc(func() { n.ctl(t, "set_vm_memory_high_watermark", "0.4") })
 	defer unblock()
 	publish := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // in which the alarm arrives
 		defer cancel()
 		return p.Publish(ctx, broker.Message{Type: "during"})
 	}
