@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // openPool connects to a database, with a few connections.
@@ -190,10 +192,10 @@ func (s *app) claimElsewhere(id string) {
 		update idem_events set starts = 1, claimed_at = now(), claimed_by = 1 where event like '%%/%s'`, id))
 }
 
-// workersElsewhere has workers of the source be alive for a moment that do nothing.
+// workersElsewhere has workers of the source be alive that do nothing.
 func (s *app) workersElsewhere(source string) {
 	s.Helper()
-	s.exec(`insert into idem_workers values (2, '` + source + `', 'shop-1', 7, now(), now()) on conflict (id) do update set seen_at = now()`)
+	testkit.KeepAlive(s, s.pool, source)
 }
 
 // hold keeps statements that store events waiting until release.
@@ -210,10 +212,10 @@ func (s *app) untilHeld() {
 }
 
 // untilWaiting waits until n deliveries wait to be stored, beside those that are
-// being stored.
+// being stored. It does not pause: what holds those has an end of five seconds.
 func (s *app) untilWaiting(n int) {
 	s.Helper()
-	for deadline := time.Now().Add(patience); engineOf(s.inbox).(writer).Waiting() != n; pause() {
+	for deadline := time.Now().Add(patience); engineOf(s.inbox).(writer).Waiting() != n; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			s.Fatalf("%d deliveries wait to be stored, want %d", engineOf(s.inbox).(writer).Waiting(), n)
 		}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,13 +61,36 @@ func Exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
 	}
 }
 
-// KeepAlive gives each source a worker that has just shown a sign of life, and does nothing.
+// KeepAlive gives each source a worker that does nothing, and shows signs of life until the end of the test.
 func KeepAlive(t testing.TB, pool *pgxpool.Pool, sources ...string) {
 	t.Helper()
+	const ahead = `now() + interval '0.9 seconds'` // the next sign comes in a second: each is less than a second away until then
 	Exec(t, pool, `
-insert into idem_workers select row_number() over (), source, 'shop-1', 7, now(), now() from unnest($1::text[]) source
-on conflict (id) do update set seen_at = now()`, sources)
+insert into idem_workers select hashtext(source), source, 'shop-1', 7, now(), `+ahead+` from unnest($1::text[]) source
+on conflict (id) do update set seen_at = excluded.seen_at`, sources)
+	if _, signs := signing.LoadOrStore(pool, true); signs {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var signs sync.WaitGroup
+	signs.Go(func() {
+		for every := time.Tick(time.Second); ctx.Err() == nil; {
+			select {
+			case <-every: // a test may have deleted the rows, or have closed the pool
+				_, _ = pool.Exec(ctx, `update idem_workers set seen_at = `+ahead+` where host = 'shop-1' and seen_at > now() - interval '12 seconds'`)
+			case <-ctx.Done():
+			}
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		signs.Wait()
+		signing.Delete(pool)
+	})
 }
+
+// signing holds the pools over which workers show signs of life.
+var signing sync.Map
 
 // patience is much longer than anything takes, even on a busy machine: only a failure waits so long.
 const patience = time.Minute

@@ -157,7 +157,7 @@ func (a *app) confirm(address, reason string) answer {
 	return a.post("act", form)
 }
 
-// workersElsewhere has workers of all sources be alive for a moment that do nothing.
+// workersElsewhere has workers of all sources be alive that do nothing.
 func (a *app) workersElsewhere() {
 	a.Helper()
 	testkit.KeepAlive(a, a.pool, "letters", "notes", "shop")
