@@ -55,7 +55,7 @@ func TestDryRunTellsTheOutcomeAndStoresNothing(t *testing.T) {
 	}
 	t.Run("mistakes", func(t *testing.T) { run(t, patience, mistakes...) })
 	for _, m := range hanging {
-		t.Run(m.name, func(t *testing.T) { run(t, 2*time.Second, m) })
+		t.Run(m.name, func(t *testing.T) { run(t, 5*time.Second, m) })
 	}
 }
 

@@ -334,7 +334,7 @@ func TestArgumentThatIsNotEncodedInTimeFailsTheHandlerAndNothingElse(t *testing.
 				c.MaxConns = 1
 				c.ConnConfig.DefaultQueryExecMode = mode
 			}))
-			s.processor.Timeout = 3 * time.Second // e2 has to be done in that
+			s.processor.Timeout = 5 * time.Second // e2 has to be done in that
 			arg := slow{make(chan struct{}), make(chan struct{})}
 			goOn := sync.OnceFunc(func() { close(arg.goOn) })
 			defer goOn()
@@ -368,7 +368,7 @@ func TestArgumentThatIsNotEncodedInTimeFailsTheHandlerAndNothingElse(t *testing.
 func TestWorkerGoesOnWhereAnArgumentIsNotEncodedInTime(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.inbox.Timeout = 3 * time.Second // e2 has to be done in that
+	s.inbox.Timeout = 5 * time.Second // e2 has to be done in that
 	s.inbox.MaxAttempts = 1
 	arg := slow{make(chan struct{}), make(chan struct{})}
 	goOn := sync.OnceFunc(func() { close(arg.goOn) })

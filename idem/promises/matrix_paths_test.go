@@ -252,7 +252,7 @@ func storeTogether(ctx context.Context, p *pgxpool.Pool, source *notes, id strin
 			o, _ := i.Accept(ctx, e)
 			outcomes <- o
 		}()
-		for engineOf(i).(writer).Waiting() != n || wanted.Load() == before {
+		for (engineOf(i).(writer).Waiting() != n || wanted.Load() == before) && len(outcomes) == 0 { // none has given up
 			runtime.Gosched()
 		}
 	}

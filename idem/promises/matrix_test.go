@@ -276,7 +276,7 @@ func (r *rig) fail(step pgproxy.Step, f pgproxy.Fault) {
 		if hit {
 			return
 		}
-		if tries == 5 {
+		if tries == 20 { // a slow trial has a sign in it more often than not
 			r.Fatalf("%s: the fault happened at no such message of %v", step, steps)
 		}
 	}

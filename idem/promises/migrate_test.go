@@ -316,14 +316,13 @@ func TestMigrationBehindALongTransactionHoldsUpNoDelivery(t *testing.T) {
 	reader, _ := s.reader()
 	migrated := make(chan error, 1)
 	go func() { migrated <- idem.Migrate(t.Context(), s.pool) }()
-	const waits = `select exists (select from pg_locks where not granted and relation in ('idem_events'::regclass, 'idem_audit'::regclass))`
 	for n := range 3 { // tries of the migration, each of which events wait for a moment
-		s.until(waits)
+		s.until(waitsForTables)
 		begun := time.Now()
 		if o, err := s.inbox.Accept(t.Context(), letter(strconv.Itoa(n), "o1", 0)); o != idem.Pending || err != nil {
 			t.Errorf("Accept behind the migration = %s, %v after %s, want pending", o, err, time.Since(begun))
 		}
-		s.until(`select not (` + waits[len("select "):] + `)`)
+		s.until(`select not (` + strings.TrimPrefix(waitsForTables, "select ") + `)`)
 	}
 	select {
 	case err := <-migrated:
@@ -343,9 +342,15 @@ func TestMigrationThatGetsNoLockNamesTheSessionInFront(t *testing.T) {
 	s := newInboxApp(t)
 	s.exec(`delete from idem_migrations where version > 1`)
 	_, pid := s.reader()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err := idem.Migrate(ctx, s.pool)
+	migrated := make(chan error, 1)
+	go func() { migrated <- idem.Migrate(ctx, s.pool) }()
+	s.until(waitsForTables)
+	s.until(`select not (` + strings.TrimPrefix(waitsForTables, "select ") + `)`)
+	s.until(waitsForTables) // again: it has seen who is in front
+	cancel()
+	err := <-migrated
 	if want := "pg_terminate_backend(" + strconv.Itoa(int(pid)) + ")"; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Errorf("Migrate = %v, want an error with %s", err, want)
 	}
@@ -453,6 +458,9 @@ func (s *app) runMigration(file string) {
 	}
 	s.exec(string(statements))
 }
+
+// waitsForTables asks whether a migration waits for a table that a reader uses.
+const waitsForTables = `select exists (select from pg_locks where not granted and relation in ('idem_events'::regclass, 'idem_audit'::regclass))`
 
 // reader begins a transaction that reads the tables, as pg_dump does, until its connection is closed.
 func (s *app) reader() (conn *pgx.Conn, pid uint32) {

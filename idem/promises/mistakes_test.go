@@ -29,7 +29,7 @@ func TestHandlerThatTakesTooLongHasFailedAndLeavesNothingBehind(t *testing.T) {
 	for _, m := range hanging {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			eachWay(t, func(t *testing.T, w *way) { w.make(3*time.Second, m) }) // which the others have, too
+			eachWay(t, func(t *testing.T, w *way) { w.make(5*time.Second, m) }) // which the others have, too
 		})
 	}
 }
