@@ -66,7 +66,7 @@ func KeepAlive(t testing.TB, pool *pgxpool.Pool, sources ...string) {
 	t.Helper()
 	const ahead = `now() + interval '0.9 seconds'` // the next sign comes in a second: each is less than a second away until then
 	Exec(t, pool, `
-insert into idem_workers select hashtext(source), source, 'shop-1', 7, now(), `+ahead+` from unnest($1::text[]) source
+insert into idem_workers select abs(hashtext(source)), source, 'shop-1', 7, now(), `+ahead+` from unnest($1::text[]) source
 on conflict (id) do update set seen_at = excluded.seen_at`, sources)
 	if _, signs := signing.LoadOrStore(pool, true); signs {
 		return
