@@ -1,4 +1,4 @@
-// Package guides has the code of docs/from-the-guides.md and docs/import.md, to copy. Its tests deliver events to the
+// Package guides has the code of docs/import.md, to copy. Its tests deliver events to the
 // schemes that guides and articles show for idempotent webhooks, and to this module, with the same faults: the table of
 // docs/from-the-guides.md.
 package guides
