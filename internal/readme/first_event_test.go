@@ -26,6 +26,9 @@ var (
 	zeltapayGuide = guide{"docs/first-event-zeltapay.md", "zeltapay/cmd/zeltapay-fake", "ZELTAPAY_WEBHOOK_SECRET"}
 )
 
+// zeltapayProgram is the program of the guide of Zelta Pay.
+const zeltapayProgram = "examples/zeltapay/main.go"
+
 // command returns the arguments of the fake in a shell block of the guide, with the
 // server's address.
 func (g guide) command(t *testing.T, addr string) (args []string) {
@@ -46,7 +49,7 @@ func TestTheGuideToTheFirstEventDoesWhatItSays(t *testing.T) {
 
 func TestTheGuideToTheFirstEventOfZeltaPayDoesWhatItSays(t *testing.T) {
 	t.Parallel()
-	zeltapayGuide.isTrue(t, buildInto(t, t.TempDir(), block{text: read(t, "examples/zeltapay/main.go")}))
+	zeltapayGuide.isTrue(t, buildInto(t, t.TempDir(), block{text: read(t, zeltapayProgram)}))
 }
 
 // isTrue follows the guide, with its program.
