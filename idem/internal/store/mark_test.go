@@ -137,6 +137,36 @@ func TestANewEventIsHeldInTheStateOfTheOneBeforeIt(t *testing.T) {
 	})
 }
 
+// One that is parked here as if it had failed, and not as held, would not go on with the others of its entity.
+func TestAStoredEventIsHeldInTheStateOfTheOneBeforeIt(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]struct {
+		before []string
+		held   store.Held
+		want   []string
+	}{
+		"behind a parked one":         {[]string{"a o1 parked", "n o1 retrying free"}, store.Held{By: "a", State: store.Parked}, []string{"a o1 parked", "n o1 parked held"}},
+		"behind a pending one":        {[]string{"a o1 pending due", "n o1 retrying free"}, store.Held{By: "a", State: store.Pending}, []string{"a o1 pending due", "n o1 pending due"}},
+		"it had no handler":           {[]string{"a o1 parked", "n o1 unhandled free"}, store.Held{By: "a", State: store.Parked}, []string{"a o1 parked", "n o1 parked held"}},
+		"before a parked one":         {[]string{"n o1 retrying free", "a o1 parked"}, store.Held{}, []string{"a o1 parked", "n o1 retrying free"}},
+		"behind one that is free":     {[]string{"a o1 retrying free", "n o1 retrying free"}, store.Held{}, []string{"a o1 retrying free", "n o1 retrying free"}},
+		"behind another entity's":     {[]string{"a o2 parked", "n o1 retrying free"}, store.Held{}, []string{"a o2 parked", "n o1 retrying free"}},
+		"it is done by somebody":      {[]string{"a o1 parked", "n o1 done"}, store.Held{}, []string{"a o1 parked", "n o1 done"}},
+		"it waits in an inbox by now": {[]string{"a o1 parked", "n o1 pending due"}, store.Held{}, []string{"a o1 parked", "n o1 pending due"}},
+	}, func(t *testing.T, c struct {
+		before []string
+		held   store.Held
+		want   []string
+	},
+	) {
+		d := with(t, c.before...)
+		if got, err := store.Hold(t.Context(), d, event("n", "o1")); got != c.held || err != nil {
+			t.Errorf("held is %+v, %v, want %+v", got, err, c.held)
+		}
+		d.want(c.want...)
+	})
+}
+
 // What is left of it must not hold it.
 func TestAnEventWhoseRowWasDeletedByHandDoesNotWaitForItself(t *testing.T) {
 	t.Parallel()
