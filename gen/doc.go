@@ -3,8 +3,8 @@
 //
 //	go run github.com/paghooks/paghooks/gen@VERSION -spec acme.yaml -overlay acme.overlay.yaml -package acme
 //
-// docs/provider.md is the guide, examples/provider an example, and spec/extensions.json the JSON schema
-// of the extensions. Our own providers are made by go generate ./... in the same way.
+// docs/provider.md is the guide, docs/overlay.md the reference to the extensions, examples/provider an example, and
+// spec/extensions.json the JSON schema. Our own providers are made by go generate ./... in the same way.
 //
 // # The generated files
 //

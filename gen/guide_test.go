@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-var fenced = regexp.MustCompile("(?s)```(\\w+)\n(.*?)```")
+var fenced = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// Its blocks are saved as they are printed, and its tests run against a real Postgres.
+// Its overlay is saved as it is printed, beside the files that it links to, and its tests run against a real Postgres.
 func TestTheGuideWorksAsPrinted(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../docs/provider.md")
@@ -19,20 +19,21 @@ func TestTheGuideWorksAsPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := inModule(t, "example.com/payments")
-	names := map[string][]string{"yaml": {"acme.yaml", "acme.overlay.yaml"}, "go": {"main.go", "main_test.go"}}
-	for _, block := range fenced.FindAllStringSubmatch(string(guide), -1) {
-		kind := block[1]
-		if len(names[kind]) == 0 {
-			continue
+	for _, name := range []string{"acme.yaml", "main.go.txt", "main_test.go.txt"} { // .txt, because it is of another module
+		content, err := os.ReadFile(filepath.Join("testdata/guide", name))
+		if err == nil {
+			err = writeAll([]file{{filepath.Join(dir, strings.TrimSuffix(name, ".txt")), content}})
 		}
-		if err := writeAll([]file{{filepath.Join(dir, names[kind][0]), []byte(block[2])}}); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
-		names[kind] = names[kind][1:]
 	}
-	overlay, err := os.ReadFile(filepath.Join(dir, "acme.overlay.yaml"))
-	if lines := strings.Count(string(overlay), "\n"); err != nil || lines > 15 {
-		t.Errorf("the overlay has %d lines, %v", lines, err)
+	overlay := fenced.FindStringSubmatch(string(guide))[1]
+	if err := writeAll([]file{{filepath.Join(dir, "acme.overlay.yaml"), []byte(overlay)}}); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(overlay, "\n"); lines > 15 {
+		t.Errorf("the overlay has %d lines", lines)
 	}
 	err = run([]string{"-spec", filepath.Join(dir, "acme.yaml"), "-overlay", filepath.Join(dir, "acme.overlay.yaml"), "-package", filepath.Join(dir, "acme")}, nil)
 	if err != nil {

@@ -22,21 +22,26 @@ func programOf(t *testing.T, readme string) string {
 	return ""
 }
 
-// followsTheGuide saves the files of docs/provider.md, and runs its commands, in an
-// empty module.
+// followsTheGuide saves the overlay that docs/provider.md prints and the files that it links to, and runs its
+// commands, in an empty module.
 func followsTheGuide(t *testing.T, u user, version string) {
 	text, err := os.ReadFile(filepath.Join(u.source.dir, "docs/provider.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	guide, _, _ := strings.Cut(string(text), "## 7.")
-	files := map[string][]string{"yaml": {"acme.yaml", "acme.overlay.yaml"}, "go": {"main.go", "main_test.go"}}
+	guide, _, _ := strings.Cut(string(text), "## 6.")
+	for _, name := range []string{"acme.yaml", "main.go.txt", "main_test.go.txt"} {
+		linked, err := os.ReadFile(filepath.Join(u.source.dir, "gen/testdata/guide", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.write(strings.TrimSuffix(name, ".txt"), string(linked))
+	}
 	var commands []string
 	for _, block := range fenced.FindAllStringSubmatch(guide, -1) {
 		kind, text := block[1], block[2]
-		if names := files[kind]; len(names) > 0 {
-			u.write(names[0], text)
-			files[kind] = names[1:]
+		if kind == "yaml" {
+			u.write("acme.overlay.yaml", text)
 		}
 		for line := range strings.Lines(text) {
 			if command, ok := strings.CutPrefix(strings.TrimSpace(line), "go "); ok && kind == "sh" {
@@ -44,10 +49,10 @@ func followsTheGuide(t *testing.T, u user, version string) {
 			}
 		}
 	}
-	if len(commands) != 5 {
+	if len(commands) != 4 {
 		t.Fatalf("the guide has the commands %q", commands)
 	}
-	for _, command := range append(commands, "vet ./...") {
+	for _, command := range append(commands, "vet ./...", "test ./...") {
 		u.does(strings.Fields(command)...)
 	}
 }

@@ -283,7 +283,7 @@ func TestInboxWorksInEveryQueryModeOfPgx(t *testing.T) {
 	}
 }
 
-// The two settings that docs/recipes.md names are all that an inbox needs behind a pooler
+// The two settings that docs/postgres.md names are all that an inbox needs behind a pooler
 // of transactions: its workers, their signs of life, retries and order work.
 func TestAnInboxWorksBehindAPoolerOfTransactions(t *testing.T) {
 	t.Parallel()

@@ -27,11 +27,6 @@ import (
 	"github.com/paghooks/paghooks/idem/idemsql"
 )
 
-// Register registers one of the functions below. Each is called with the difference that an event made.
-func Register(events *asaas.Dispatcher) {
-	events.OnPayment(charges.Handler(PaidWithGORM))
-}
-
 // An Order is a row of the shop's orders. Reference is the externalReference of its charges.
 type Order struct {
 	ID        int64 `bun:",pk,autoincrement"`
@@ -44,16 +39,10 @@ func notStored(c charges.Change) error {
 	return fmt.Errorf("the order of charge %s is not stored", c.After.ID)
 }
 
-// gormConfig logs no values, which are persons' data, and has no transactions of GORM's own: they would hide
-// an error that is not looked at.
+// gormConfig logs no values, which are persons' data, and has no transactions of GORM's own, which would hide an error.
 var gormConfig = &gorm.Config{
 	SkipDefaultTransaction: true,
 	Logger:                 logger.New(log.Default(), logger.Config{ParameterizedQueries: true, IgnoreRecordNotFoundError: true, LogLevel: logger.Error}),
-}
-
-// OpenGORM is the application's own GORM, beside the handlers, on the pool that idem uses.
-func OpenGORM(pool *pgxpool.Pool) (*gorm.DB, error) {
-	return gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), gormConfig)
 }
 
 // PaidWithGORM adds what is paid of a charge to its order.
@@ -73,6 +62,11 @@ func PaidWithGORM(ctx context.Context, tx pgx.Tx, c charges.Change) error {
 		}
 		return res.Error
 	})
+}
+
+// OpenGORM is the application's own GORM, beside the handlers, on the pool that idem uses.
+func OpenGORM(pool *pgxpool.Pool) (*gorm.DB, error) {
+	return gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), gormConfig)
 }
 
 // PaidWithEnt adds what is paid of a charge to its order. Ent adds integers: the order keeps cents.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/http"
 	"time"
 
 	"github.com/gofiber/fiber/v3"
@@ -14,15 +13,6 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
 )
-
-// BesideFiber serves webhooks at an address of their own, beside the application's Fiber.
-// Serve runs the workers, prunes, and stops.
-func BesideFiber(ctx context.Context, addr string, inbox *idem.Inbox) error {
-	mux := http.NewServeMux()
-	mux.Handle("POST /webhooks/asaas", inbox)
-	mux.Handle("GET /health/webhooks", health.New(inbox))
-	return idem.Serve(ctx, &http.Server{Addr: addr, Handler: mux}, inbox)
-}
 
 // InFiber serves an inbox in the application's Fiber, until ctx ends. Nothing of Serve runs
 // there: it runs the workers, prunes daily, and stops the workers after the server.

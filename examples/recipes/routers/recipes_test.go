@@ -64,7 +64,7 @@ func await(t *testing.T, addr string) {
 func TestEachServerReceivesWorksAndStops(t *testing.T) {
 	t.Parallel()
 	for name, serve := range map[string]func(context.Context, string, *idem.Inbox) error{
-		"chi": routers.Chi, "gin": routers.Gin, "echo": routers.Echo, "beside fiber": routers.BesideFiber, "in fiber": routers.InFiber,
+		"chi": routers.Chi, "gin": routers.Gin, "echo": routers.Echo, "fiber": routers.InFiber,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
