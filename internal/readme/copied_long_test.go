@@ -68,7 +68,7 @@ func importsFor(t *testing.T, file, code string) string {
 		if i.Name != nil {
 			name, alias = i.Name.Name, i.Name.Name
 		}
-		if regexp.MustCompile(`\b` + name + `\.`).MatchString(code) {
+		if regexp.MustCompile(`\b` + name + `\.[A-Z]`).MatchString(code) {
 			fmt.Fprintf(&used, "import %s %q\n", alias, from)
 		}
 	}
