@@ -60,9 +60,8 @@ type Endpoint struct {
 	refused  *count.Refusals
 	failing  *count.Failures // in workers
 	outages  count.Outages
-	hanging  atomic.Int64 // calls of Observe, Tracer and Logger that were left behind
-	hangs    atomic.Value // the name of the last one
-	hasDone  atomic.Bool  // the log says that an event is done
+	hangs    count.Hangs // of Observe, Tracer and Logger
+	hasDone  atomic.Bool // the log says that an event is done
 }
 
 // newEndpoint returns an endpoint for the events of source, with its settings at their

@@ -22,7 +22,8 @@ func (ep *Endpoint) Examine(_ context.Context, limits check.Limits) []check.Resu
 			"the provider will slow down its queue, and stop it (Asaas after 15): see the errors in this application's log, and put right what they say")
 		ep.examineRefused(x)
 	}
-	ep.examineObservers(x)
+	hangs, says := ep.hangs.Any() // events go on without them, and nobody sees how many fail
+	x.add("observers", !hangs, says, "events go on, and metrics, traces or log lines are missing: see what it waits for, and give it a time-out")
 	return x.checks
 }
 
@@ -82,18 +83,6 @@ func (ep *Endpoint) examineRefused(x *examination) {
 		says = fmt.Sprintf("%d were refused for their token or signature since the last genuine one, as strangers' are", n)
 	}
 	x.add("refused", wrong == "", says, "")
-}
-
-// examineObservers checks that Observe, Tracer and Logger return. Events go on without them, and nobody sees how
-// many fail.
-func (ep *Endpoint) examineObservers(x *examination) {
-	n := ep.hanging.Load()
-	if n == 0 {
-		x.add("observers", true, "Observe, Tracer and Logger return in time", "")
-		return
-	}
-	x.add("observers", false, fmt.Sprintf("%d calls have not returned, the last of the %s", n, ep.hangs.Load()),
-		"events go on, and metrics, traces or log lines are missing: see what it waits for, and give it a time-out")
 }
 
 // examineBroker checks that an outbox's broker takes messages. Waiting messages are due again and again, so

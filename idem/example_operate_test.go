@@ -169,6 +169,7 @@ func Example_health() {
 	// postgres true
 	// deliveries false
 	// refused true
+	// observers true
 	// retrying true
 	// workers true
 	// held true

@@ -3,10 +3,10 @@ package idem
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/paghooks/paghooks/idem/internal/count"
 	"github.com/paghooks/paghooks/idem/internal/inside"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/redact"
@@ -95,7 +95,7 @@ func (ep *Endpoint) startSpan(ctx context.Context, stage Stage, e Event, carrier
 		ctx context.Context
 		end func(Observation)
 	}
-	t := call(ctx, ep, tracer, e, func() (b opened) { b.ctx, b.end = ep.Tracer.Start(ctx, s.Span); return b })
+	t := call(ctx, ep, "Tracer", e, func() (b opened) { b.ctx, b.end = ep.Tracer.Start(ctx, s.Span); return b })
 	s.end = t.end
 	if t.ctx == nil {
 		t.ctx = ctx
@@ -124,7 +124,7 @@ func (ep *Endpoint) carrier(ctx context.Context, e Event) string {
 	if ep.Tracer == nil {
 		return ""
 	}
-	text := call(ctx, ep, tracer, e, func() string { return ep.Tracer.Carrier(ctx) })
+	text := call(ctx, ep, "Tracer", e, func() string { return ep.Tracer.Carrier(ctx) })
 	if !store.Nameable(text) {
 		return ""
 	}
@@ -140,60 +140,18 @@ func (s *span) report(ctx context.Context, o Observation) {
 		ep.observe(ctx, o)
 	}
 	if s.end != nil {
-		call(ctx, ep, tracer, o.Event, func() (none struct{}) { s.end(o); return none })
+		call(ctx, ep, "Tracer", o.Event, func() (none struct{}) { s.end(o); return none })
 	}
 }
 
-// The functions of the application that watch events.
-const (
-	observer = "Observe function"
-	tracer   = "Tracer"
-	logger   = "Logger"
-)
-
 // call calls a function of the application that watches events, and returns its result. A failure is logged, and
-// has no other effect: see [Endpoint.watch].
+// has no other effect; so is one that does not return in time: see [Endpoint.Observe].
 func call[T any](ctx context.Context, ep *Endpoint, name string, e Event, f func() T) T {
-	result, err := watch(ep, name, f)
+	result, err := count.Call(&ep.hangs, name, f)
 	if err != nil {
 		ep.logError(ctx, "webhook "+name+" failed", e, err)
 	}
 	return result
-}
-
-const (
-	// watchTime is the time for which an event waits for a function that watches it.
-	watchTime  = time.Second
-	watchPause = watchTime / 10
-	// maxHanging is the number of calls without a return from which on such functions are not called.
-	maxHanging = 100
-)
-
-// watch calls a function of the application that watches events, and returns its result. It leaves a function
-// behind that does not return in time: see [Endpoint.examineObservers].
-func watch[T any](ep *Endpoint, name string, f func() T) (none T, err error) {
-	if ep.hanging.Load() >= maxHanging {
-		return none, nil // the log has a line for each of those
-	}
-	results := make(chan T, 1)
-	returned := pgtx.Start(func() error { results <- f(); return nil })
-	for range watchTime / watchPause { // a process that was stopped meanwhile has lost one pause
-		select {
-		case err = <-returned:
-			if err != nil {
-				return none, err
-			}
-			return <-results, nil
-		case <-time.After(watchPause):
-		}
-	}
-	ep.hanging.Add(1)
-	ep.hangs.Store(name)
-	go func() {
-		<-returned
-		ep.hanging.Add(-1)
-	}()
-	return none, fmt.Errorf("it has not returned within %s, and was left behind", watchTime)
 }
 
 // countFailures counts the deliveries in a row that were not acknowledged, and the events
@@ -224,7 +182,7 @@ func (ep *Endpoint) countFailures(o Observation) {
 func (ep *Endpoint) observe(ctx context.Context, o Observation) {
 	_ = pgtx.Protect(func() error { ep.log(ctx, o); return nil }) // a panic of the logger cannot be reported
 	if ep.Observe != nil {
-		call(ctx, ep, observer, o.Event, func() (none struct{}) { ep.Observe(ctx, o); return none })
+		call(ctx, ep, "Observe function", o.Event, func() (none struct{}) { ep.Observe(ctx, o); return none })
 	}
 }
 
@@ -336,7 +294,7 @@ func (ep *Endpoint) logAttrs(ctx context.Context, level slog.Level, message stri
 		return
 	}
 	attrs = append([]slog.Attr{slog.String("source", ep.source.Name())}, attrs...)
-	_, _ = watch(ep, logger, func() (none struct{}) { ep.Logger.LogAttrs(ctx, level, message, attrs...); return none })
+	_, _ = count.Call(&ep.hangs, "Logger", func() (none struct{}) { ep.Logger.LogAttrs(ctx, level, message, attrs...); return none })
 }
 
 // nameAttrs names an event; nothing names none.
