@@ -94,7 +94,7 @@ func (n *node) start() (err error) {
 	if n.broker, err = startChild(n.dir, n.env, "", n.server); err != nil {
 		return err
 	}
-	return n.broker.await("completed with", time.Minute)
+	return n.broker.await("completed with", 5*time.Minute)
 }
 
 // terminate has the broker end by itself.
@@ -136,7 +136,7 @@ func (n *node) hang(t testing.TB) (resume func()) {
 // ctl runs rabbitmqctl, which takes a second or two.
 func (n *node) ctl(t testing.TB, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(filepath.Dir(n.server), "rabbitmqctl"), args...)
 	cmd.Env, cmd.Dir = n.env, n.dir
