@@ -207,7 +207,7 @@ func TestErrorOfATimeoutSaysWhatTookHowLongAndWhatToDo(t *testing.T) {
 			s.on(c.handler)
 			s.processor.Timeout = 5 * time.Second // which it has to begin in
 			s.processor.ParkAfter = 1
-			for tries := 0; tries < 10; tries++ { // a failure that is not counted in a second is delivered again
+			for range 10 { // a failure that is not counted in a second is delivered again
 				if status, _ := s.deliver(paid("e1")); status == http.StatusOK {
 					break
 				}
