@@ -331,7 +331,7 @@ func Call[T any](h *Hangs, name string, f func() T) (none T, err error) {
 }
 
 // Any reports whether there are calls that have not returned, and says how many.
-func (h *Hangs) Any() (any bool, says string) {
+func (h *Hangs) Any() (hang bool, says string) {
 	n := h.n.Load()
 	if n == 0 {
 		return false, "Observe, Tracer and Logger return in time"
