@@ -114,11 +114,7 @@ func Example_migrations() {
 	for _, f := range files {
 		fmt.Println(f.Name())
 	}
-	// Output:
-	// 00001_idem.sql
-	// 00002_operate.sql
-	// 00003_on_call.sql
-	// 00004_acknowledge.sql
+	// Output: 00001_idem.sql
 }
 
 // A consumer of a queue hands over bodies that were verified on their way in.

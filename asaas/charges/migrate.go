@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/internal/schema"
 )
 
 // Migrations holds the tables of this package as numbered SQL files in the folder migrations, for teams
@@ -75,6 +76,9 @@ func migrate(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if done, err := applied(ctx, tx); err != nil || done == len(files) {
+		return err
+	}
+	if err := schema.MayCreate(ctx, tx); err != nil {
 		return err
 	}
 	const wait = `select pg_advisory_xact_lock(hashtextextended('asaas/charges.Migrate ' || coalesce(current_schema(), ''), 0))`

@@ -18,7 +18,11 @@ create table if not exists idem_events (
     starts        integer     not null default 0, -- attempts that workers have claimed: the fencing token of a claim
     crashes       integer     not null default 0, -- claims whose process died, or was cut off, since a handler returned
     claimed_at    timestamptz,                    -- when workers claimed it; null when none have
-    claimed_by    bigint                          -- those workers; without a row of idem_workers they are dead
+    claimed_by    bigint,                         -- those workers; without a row of idem_workers they are dead
+    done_at       timestamptz,                    -- when the attempt began that processed an event which was stored before;
+                                                  -- null: it was done as it came, at received_at
+    occurred_at   timestamptz                     -- the provider's time, for as long as the row is kept: whether one event
+                                                  -- was done after a later one
 ) with (
     fillfactor = 90,
     autovacuum_vacuum_scale_factor = 0.02,
@@ -39,7 +43,12 @@ create table if not exists idem_payloads (
     held        boolean     not null default false, -- parked only because an earlier event of its lane is not done
     occurred_at timestamptz,      -- the provider's time
     received_at timestamptz not null,
-    body        bytea not null    -- as received: bytes, not text, so that no genuine body is refused
+    body        bytea not null,   -- as received: bytes, not text, so that no genuine body is refused
+    trace       text,             -- names the trace of the delivery that stored it, such as a traceparent; null without tracing
+    failures    jsonb,            -- the last five attempts that failed, the oldest first: [{"at": ..., "error": ...}]. It is
+                                  -- written when one fails: an event that does not fail never has one
+    acknowledged_at timestamptz   -- when a person took note of its failure, and health is red for it no more. Of a parked event
+                                  -- it counts until the event fails again, of one that is tried again until that is parked
 ) with (
     fillfactor = 50, -- an event that is held back stays on its page: Postgres then logs the change, not the body
     autovacuum_vacuum_scale_factor = 0.02
@@ -75,6 +84,16 @@ create table if not exists idem_archive (
     body        bytea not null
 );
 
+-- What Prune has seen, one row per source: only so can it tell events that came long ago from those that came while the
+-- clock was wrong. Without its row Prune begins anew, and forgets nothing before the day after.
+create table if not exists idem_prunes (
+    source    text collate "C" primary key,
+    runs      bigint      not null,
+    ran_at    timestamptz not null, -- the latest run that came a day after another
+    before_at timestamptz,          -- the run before that
+    days      jsonb       not null  -- by the date of arrival: how many events Prune has left, and when there were suddenly more
+);
+
 -- Signs of life: one row per Inbox.Run that works on events, which it writes every two seconds, and deletes when it
 -- ends. The others of its source delete it after eight seconds without a sign: what it has claimed is theirs then.
 create table if not exists idem_workers (
@@ -85,6 +104,44 @@ create table if not exists idem_workers (
     started_at timestamptz not null,
     seen_at    timestamptz not null
 ) with (fillfactor = 50);
+
+-- One row per action of a person. Prune deletes old ones: see Retention.Audit.
+create table if not exists idem_audit (
+    id         bigint      primary key, -- from 1: of no sequence, since a copy by logical replication would begin it anew
+    at         timestamptz not null default now(),
+    actor      text        not null, -- who, as the application says
+    action     text        not null, -- what: replay, requeue, discard, reveal, ...
+    source     text        not null,
+    filter     text        not null, -- which events were chosen, as people read it
+    reason     text        not null,
+    events     text[]      not null, -- those that were chosen: source/scope/id
+    result     text,                 -- as long as it has not ended: how far a replay has come
+    ended_at   timestamptz,          -- null while it is running, or if its process died
+    seen_at    timestamptz not null default now(), -- its process writes it every two seconds, and ends when somebody asks for that
+    stopped_by text                  -- who asked
+);
+
+-- What an action has done to each event, as soon as it has: a process that dies leaves the lines of what it did.
+create table if not exists idem_audit_events (
+    action bigint      not null references idem_audit on delete cascade,
+    event  text collate "C" not null, -- source/scope/id
+    result text        not null, -- done, failed, unhandled or left of a replay; requeued, discarded, erased, acknowledged
+    at     timestamptz not null default now(),
+    primary key (event, action)
+);
+
+create index if not exists idem_audit_events_action on idem_audit_events (action);
+
+-- What support staff reads: one line per event, without its body. With this right on it, and none on the tables:
+--   grant select on idem_event_log to support;
+create or replace view idem_event_log as
+select split_part(e.event, '/', 1) as source,
+       split_part(e.event, '/', 2) as scope, -- escaped as in a URL's path
+       substring(e.event from '^[^/]*/[^/]*/(.*)$') as event_id,
+       e.type, e.key as entity, e.state, e.attempts, e.crashes, e.last_error,
+       e.received_at, p.occurred_at, p.due_at, e.claimed_at, w.host, w.pid, e.conflict_at,
+       case e.state when 'done' then coalesce(e.done_at, e.received_at) end as done_at, p.failures
+from idem_events e left join idem_payloads p using (event) left join idem_workers w on w.id = e.claimed_by;
 
 -- Bodies of 2 kB and more are compressed: by lz4 where Postgres has it (14 and later), which takes a tenth of the time.
 -- +goose StatementBegin

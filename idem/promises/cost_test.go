@@ -84,7 +84,7 @@ func TestDeliveriesAndWorkersNeverReadATableThrough(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openApp(t, idemtest.Pool(t))
-			s.runMigration("00001_idem.sql") // with the rows that keep the planner from thinking that the table is empty
+			s.runMigrations() // with the rows that keep the planner from thinking that the table is empty
 			s.exec(`do $$ declare part regclass; begin
 				for part in select oid from pg_class where relnamespace = current_schema()::regnamespace and relkind = 'r' and relname ~ '^idem_(events|payloads)' loop
 					execute format('alter table %s set (autovacuum_enabled = off)', part);
@@ -250,7 +250,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 func TestHealthReadsNoEventThatIsDone(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.runMigration("00001_idem.sql") // with the rows that keep the planner from thinking that the table is empty
+	s.runMigrations() // with the rows that keep the planner from thinking that the table is empty
 	s.execEach(fillDone)
 	const open = 20_000
 	s.exec(fmt.Sprintf(`insert into idem_events (event, type, key, state)

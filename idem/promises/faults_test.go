@@ -397,8 +397,8 @@ func TestActionWhoseCommitTheNetworkForgetsIsDoneByALaterOne(t *testing.T) {
 			s := openForgetful(t, proxy, false)
 			for n := 1; n <= 3; n++ {
 				s.store(letter(fmt.Sprint("e", n), fmt.Sprint("o", n), n))
-				execAll(t, s.pool, `insert into idem_audit (actor, action, source, filter, reason, events, seen_at)
-					values ('eva', 'replay', 'notes', '', '', '{}', now() + interval '1 day')`) // it is alive
+				execAll(t, s.pool, `insert into idem_audit (id, actor, action, source, filter, reason, events, seen_at)
+					values (`+fmt.Sprint(n)+`, 'eva', 'replay', 'notes', '', '', '{}', now() + interval '1 day')`) // it is alive
 			}
 			try := func(ctx context.Context, n int) {
 				t.Helper()

@@ -10,8 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
@@ -364,5 +366,44 @@ func (s *app) wantTrail(events int, result string) {
 	}
 	if got := a.Result; !strings.Contains(got, result) {
 		s.Errorf("the trail has the result %q, want %q in it", got, result)
+	}
+}
+
+// A copy by logical replication has the rows of the trail, and no sequence goes on where the original's was.
+func TestActionsAreNumberedAfterThoseOfTheTrailAlsoTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+				c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
+			}))
+			const begin = `insert into idem_audit (id, actor, action, source, filter, reason, events) values ($1, 'bob', 'look', 'notes', '', '', '{}')`
+			if _, err := s.pool.Exec(t.Context(), begin, 41); err != nil {
+				t.Fatal(err)
+			}
+			another, err := s.pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer another.Rollback(context.Background())
+			if _, err := another.Exec(t.Context(), begin, 42); err != nil {
+				t.Fatal(err)
+			}
+			recorded := make(chan error, 1)
+			go func() {
+				recorded <- operator.New(s.processor, "ana").Record(context.Background(), "look", "", "", func(context.Context) (string, error) { return "", nil })
+			}()
+			s.until(blocked)
+			if err := another.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-recorded; err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff([]string{"41 bob", "42 bob", "43 ana"}, queryOne[[]string](s, `select array_agg(id || ' ' || actor order by id) from idem_audit`)); diff != "" {
+				t.Error("the trail (-want +got):\n" + diff)
+			}
+		})
 	}
 }

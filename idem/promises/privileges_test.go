@@ -76,35 +76,80 @@ func TestRoleThatMayOnlyReadAndWriteRunsBothModes(t *testing.T) {
 	s.wantPruned(s.processor, 6)
 }
 
-// Where something is missing, the error says what to do.
-func TestMigrateByARoleThatMayNotSaysWhatToDo(t *testing.T) {
+// The error has the right and the statements, and these work, each way of the two.
+func TestMigrateByARoleThatMayNotHasTheStatementsOfAnAdministrator(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		migrated bool // by this version; a later one is missing
+		follow   func(owner *pgxpool.Pool, said string)
 	}{
-		"nothing is migrated": {false}, "a later version is missing": {true},
+		"nothing is migrated, the role gets the right": {false, func(owner *pgxpool.Pool, said string) {
+			execAll(t, owner, between(said, "have an administrator run: ", "; or migrate once"))
+		}},
+		"nothing is migrated, the owner migrates": {false, func(owner *pgxpool.Pool, said string) {
+			if err := idem.Migrate(t.Context(), owner); err != nil {
+				t.Fatal(err)
+			}
+			_, statements, _ := strings.Cut(said, "with a role that may, and run: ")
+			execAll(t, owner, strings.Split(statements, "; ")...)
+		}},
+		"a later version is missing, the owner migrates": {true, func(owner *pgxpool.Pool, said string) {
+			if err := migrateFiles(t.Context(), owner, later(addColumn), time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			_, statements, _ := strings.Cut(said, "with a role that may, and run: ")
+			execAll(t, owner, strings.Split(statements, "; ")...)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			owner, role, name := asRole(t)
+			schema := strings.TrimSuffix(name, "_app")
 			migrate := func() error { return idem.Migrate(t.Context(), role) }
 			if c.migrated {
 				if err := idem.Migrate(t.Context(), owner); err != nil {
 					t.Fatal(err)
 				}
-				execAll(t, owner, mayUse+strings.TrimSuffix(name, "_app")+` to `+name)
-				migrate = func() error {
-					return migrateFiles(t.Context(), role, later(`alter table idem_events add column region text`), time.Minute)
-				}
+				execAll(t, owner, mayUse+schema+` to `+name)
+				migrate = func() error { return migrateFiles(t.Context(), role, later(addColumn), time.Minute) }
 			}
 			err := migrate()
-			for _, say := range []string{"the role may not create tables", "run Migrate once with one that may", "grant this role select, insert, update and delete"} {
-				if err == nil || !strings.Contains(err.Error(), say) {
-					t.Errorf("Migrate = %v\nwant it to say %q", err, say)
-				}
+			want := fmt.Sprintf(`role %q may not create tables in schema %q, it lacks the right CREATE: have an administrator run: grant create on schema`, name, schema)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Fatalf("Migrate = %v\nwant it to say %q", err, want)
+			}
+			c.follow(owner, err.Error())
+			if err := migrate(); err != nil {
+				t.Errorf("after its statements: %v", err)
+			}
+			s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
+			if outcome, err := s.newProcessor().Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Unhandled {
+				t.Errorf("an event is %s, %v, want unhandled", outcome, err)
 			}
 		})
 	}
+}
+
+// A role may create tables, and those of package idem are another's.
+func TestMigrationOfTablesOfAnotherRoleAsksForTheirOwner(t *testing.T) {
+	t.Parallel()
+	owner, role, name := asRole(t)
+	if err := idem.Migrate(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	schema := strings.TrimSuffix(name, "_app")
+	execAll(t, owner, mayUse+schema+` to `+name, `grant create on schema `+schema+` to `+name)
+	err := migrateFiles(t.Context(), role, later(addColumn), time.Minute)
+	if want := "migrate with the role that owns the tables, or a member of it: "; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Migrate = %v, want %q", err, want)
+	}
+}
+
+// between returns the part of a text between two others.
+func between(text, before, after string) string {
+	_, text, _ = strings.Cut(text, before)
+	text, _, _ = strings.Cut(text, after)
+	return text
 }
 
 // What a role needs of each table, and no more, in both modes; and for each of these rights

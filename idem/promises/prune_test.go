@@ -322,8 +322,8 @@ func TestPruneDeletesWhatIsOldInTheAuditTrail(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
 			s.on(pay)
-			s.exec(`insert into idem_audit (at, actor, action, source, filter, reason, events)
-				select now() - age * interval '1 day', 'ana', source || ' ' || age, source, '', '', '{}'
+			s.exec(`insert into idem_audit (id, at, actor, action, source, filter, reason, events)
+				select age, now() - age * interval '1 day', 'ana', source || ' ' || age, source, '', '', '{}'
 				from (values ('notes', 1), ('notes', 720), ('notes', 740), ('letters', 800)) old (source, age)`)
 			if c.retention >= 0 {
 				s.processor.Retention.Audit = c.retention
@@ -349,7 +349,7 @@ func TestPruneLeavesAnAuditTrailThatTheApplicationMayNotDeleteFrom(t *testing.T)
 		t.Fatal(err)
 	}
 	execAll(t, owner, mayUse+strings.TrimSuffix(name, "_app")+` to `+name, `revoke delete on idem_audit from `+name,
-		`insert into idem_audit (at, actor, action, source, filter, reason, events) values (now() - interval '3 years', 'ana', 'replay', 'notes', '', '', '{}')`)
+		`insert into idem_audit (id, at, actor, action, source, filter, reason, events) values (1, now() - interval '3 years', 'ana', 'replay', 'notes', '', '', '{}')`)
 	s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
 	s.processor = s.newProcessor()
 	s.wantSeen(s.processor)

@@ -140,8 +140,8 @@ func TestRescopeMovesAllOfOneAccountAndNothingElse(t *testing.T) {
 		('notes/shop-2/done', '', '', 'done'), ('notes/sho/done', '', '', 'done'), ('notes2//done', '', '', 'done'), ('note//done', '', '', 'done');
 		insert into idem_payloads (event, source, lane, received_at, body) values ('notes/shop-2/x', 'notes', 'notes/shop-2/o', now(), '{}')`
 	s.exec(others)
-	s.exec(`insert into idem_audit (actor, action, source, filter, reason, events) values
-		('ana', 'replay', 'notes', '', '', array['notes//b', 'notes/shop-2/a', 'notes//a']), ('ana', 'replay', 'notes2', '', '', array['notes2//a'])`)
+	s.exec(`insert into idem_audit (id, actor, action, source, filter, reason, events) values
+		(1, 'ana', 'replay', 'notes', '', '', array['notes//b', 'notes/shop-2/a', 'notes//a']), (2, 'ana', 'replay', 'notes2', '', '', array['notes2//a'])`)
 	s.exec(`insert into idem_audit_events (action, event, result) select min(id), unnest(array['notes//a', 'notes/shop-2/a']), 'done' from idem_audit`)
 	want := s.contents()
 	for n, line := range want {
@@ -176,7 +176,7 @@ func TestRenamedSourceKeepsItsEventsAndItsTrail(t *testing.T) {
 	s := newApp(t)
 	s.exec(`insert into idem_events (event, type, key, state) values ('old//e1', 'paid', '', 'done'), ('old/shop/e1', 'paid', 'o1', 'pending');
 		insert into idem_payloads (event, source, lane, due_at, received_at, body) values ('old/shop/e1', 'old', 'old/shop/o1', now(), now(), '{}');
-		insert into idem_audit (actor, action, source, filter, reason, events) values ('ana', 'replay', 'old', '', '', array['old//e1', 'old/shop/e1'])`)
+		insert into idem_audit (id, actor, action, source, filter, reason, events) values (1, 'ana', 'replay', 'old', '', '', array['old//e1', 'old/shop/e1'])`)
 	o := operator.New(idem.NewProcessor(s.pool, &named{name: "old"}), "ana")
 	trail := func(source, events string) {
 		t.Helper()

@@ -173,10 +173,8 @@ from information_schema.role_table_grants where table_schema = current_schema() 
 	if diff := cmp.Diff(before, look()); diff != "" {
 		t.Error("after partitioning (-want +got):\n" + diff)
 	}
-	for _, file := range []string{"00001_idem.sql", "00002_operate.sql", "00003_on_call.sql", "00004_acknowledge.sql"} {
-		s.runMigration(file) // as another tool may
-	}
-	s.drain(4) // with two of the stock
+	s.runMigrations() // as another tool may
+	s.drain(4)        // with two of the stock
 	s.wantEffects(4)
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/internal/schema"
 )
 
 // Beginner is a connection, a pool or a transaction.
@@ -37,7 +38,7 @@ func Apply(ctx context.Context, db Beginner, schema string, files fs.FS, patienc
 		if err := lockMigrations(ctx, tx); err != nil {
 			return err
 		}
-		if missing, err = missingOf(ctx, tx, all); err != nil { // another process may have applied some meanwhile
+		if missing, err = missingOf(ctx, tx, all); err != nil { // another process may have applied some by now
 			return err
 		}
 		return untilLocked(ctx, tx, end, func(tx pgx.Tx) error {
@@ -164,6 +165,9 @@ func lockMigrations(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, `set transaction isolation level read committed`); err != nil {
 		return err
 	}
+	if err := schema.MayCreate(ctx, tx); err != nil { // its snapshot ends before the lock: read committed
+		return err
+	}
 	const lock = `select pg_advisory_xact_lock(hashtextextended('idem.Migrate ' || coalesce(current_schema(), ''), 0))`
 	err := withLockTimeout(ctx, tx, migrationTime, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, lock)
@@ -178,10 +182,6 @@ func lockMigrations(ctx context.Context, tx pgx.Tx) error {
 	_, err = tx.Exec(ctx, `create table if not exists idem_migrations (
 		version    integer     primary key,
 		applied_at timestamptz not null default now())`)
-	if pgtx.SQLState(err) == "42501" {
-		return errors.Join(err, errors.New("the role may not create tables: run Migrate once with one that may, "+
-			"or the files of idem.Migrations, and grant this role select, insert, update and delete on the tables"))
-	}
 	return err
 }
 
@@ -190,7 +190,11 @@ func (m migration) apply(ctx context.Context, tx pgx.Tx, files fs.FS) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, string(statements)); err != nil {
+	_, err = tx.Exec(ctx, string(statements))
+	if pgtx.SQLState(err) == insufficientPrivilege {
+		return fmt.Errorf("migrate with the role that owns the tables, or a member of it: %w", err)
+	}
+	if err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, `insert into idem_migrations (version) values ($1) on conflict do nothing`, m.version)
@@ -207,8 +211,9 @@ const (
 	// migrationTime is longer than any migration of another process takes.
 	migrationTime = 10 * time.Minute
 
-	lockNotAvailable = "55P03"
-	deadlockDetected = "40P01"
+	lockNotAvailable      = "55P03"
+	deadlockDetected      = "40P01"
+	insufficientPrivilege = "42501"
 )
 
 // untilLocked calls f until f gets its locks. After each failed wait untilLocked undoes what f did, and

@@ -28,16 +28,23 @@ type Action struct {
 // aliveSQL is [Alive] in SQL.
 const aliveSQL = `interval '12 seconds'`
 
-// BeginAction records an action on events, by their row keys.
-func BeginAction(ctx context.Context, db DB, a Action, keys []string) (id int64, err error) {
+// BeginAction records an action on events, by their row keys, in a transaction at read committed. Its number
+// follows the largest in the table, so that it is right in a restored or replicated table, too.
+func BeginAction(ctx context.Context, tx DB, a Action, keys []string) (id int64, err error) {
 	const begin = `
-insert into idem_audit (actor, action, source, filter, reason, events) values ($1, $2, $3, $4, $5, $6)
+insert into idem_audit (id, actor, action, source, filter, reason, events)
+select coalesce(max(id), 0) + 1, $1, $2, $3, $4, $5, $6 from idem_audit
+on conflict (id) do nothing
 returning id, ` + onDisk
 	if keys == nil {
 		keys = []string{}
 	}
-	err = db.QueryRow(ctx, begin, a.Actor, a.Action, a.Source, a.Filter, a.Reason, keys).Scan(&id, nil)
-	return id, err
+	for { // until no other action begins with the same number
+		err = tx.QueryRow(ctx, begin, a.Actor, a.Action, a.Source, a.Filter, a.Reason, keys).Scan(&id, nil)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return id, err
+		}
+	}
 }
 
 // ChangedBy records the events that an action changed, and the result, in the transaction that changes them.

@@ -95,7 +95,7 @@ func TestItKnowsEachColumnAndIndexThatTheMigrationsMake(t *testing.T) {
 	is := structure{View: "idem_event_log"}
 	is.Columns = kept[column](p, `
 select c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attcollation = '"C"'::regcollation, concat_ws(' ',
-	case when a.attidentity = 'a' then 'generated always as identity' when a.attnotnull and not k.is then 'not null' end,
+	case when a.attnotnull and not k.is then 'not null' end,
 	case when exists (select from pg_constraint where contype = 'f' and conrelid = c.oid and conkey = array[a.attnum]) then 'references' end,
 	'default ' || pg_get_expr(d.adbin, d.adrelid))
 from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
@@ -176,7 +176,7 @@ func TestWhatItSaysOfDamagedTablesCuresThem(t *testing.T) {
 		if c.fallback() != "" {
 			add(c.Table, of+" has no default", "columns", "a column has lost its default", fmt.Sprintf("alter table %s alter column %s drop default", c.Table, c.Name), of)
 		}
-		if strings.Contains(c.Rest, "identity") || strings.Contains(c.Rest, "references") {
+		if strings.Contains(c.Rest, "references") || c.Table+"."+c.Name == "idem_audit.id" { // one refers to the other
 			continue
 		}
 		const noView = `drop view if exists idem_event_log; `

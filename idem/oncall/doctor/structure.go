@@ -146,7 +146,7 @@ join pg_attribute a on a.attrelid = to_regclass(w.tab) and a.attname = w.name an
 
 // isNeeded reports whether a row means nothing without the column.
 func (c column) isNeeded() bool {
-	return c.Name == "event" || c.Name == "state" || strings.Contains(c.Rest, "references") || strings.Contains(c.Rest, "not null") && c.fallback() == ""
+	return c.Name == "event" || c.Name == "state" || c.Name == "id" && !slices.Contains(passing, c.Table) || strings.Contains(c.Rest, "references") || strings.Contains(c.Rest, "not null") && c.fallback() == ""
 }
 
 // views finds that the view for support staff is missing.

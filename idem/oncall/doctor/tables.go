@@ -16,10 +16,7 @@ import (
 // marks has a column that each migration makes: another tool than Migrate may have
 // applied them, and recorded that elsewhere.
 var marks = map[string]struct{ table, column string }{
-	"migrations/00001_idem.sql":        {"idem_archive", "body"},
-	"migrations/00002_operate.sql":     {"idem_audit", "ended_at"},
-	"migrations/00003_on_call.sql":     {"idem_payloads", "failures"},
-	"migrations/00004_acknowledge.sql": {"idem_payloads", "acknowledged_at"},
+	"migrations/00001_idem.sql": {"idem_audit_events", "result"},
 }
 
 // unapplied returns the migrations that were not applied, and whether some are not recorded.

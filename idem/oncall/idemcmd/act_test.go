@@ -198,7 +198,7 @@ func (s *shop) action(verb, seen string, events ...string) {
 	s.Helper()
 	const begin = `
 with begun as (
-	insert into idem_audit (actor, action, source, filter, reason, events, seen_at) values ('bob', $1, 'notes', 'all', 'fixed', $2, `
+	insert into idem_audit (id, actor, action, source, filter, reason, events, seen_at) values (1, 'bob', $1, 'notes', 'all', 'fixed', $2, `
 	if _, err := s.pool.Exec(s.Context(), begin+seen+`) returning id
 )
 insert into idem_audit_events (action, event, result) select id, $3, 'done' from begun`, verb, events, events[0]); err != nil {

@@ -66,9 +66,6 @@ func ExampleCommand() {
 	// Output:
 	// $ shop migrate -json
 	// {"migration":"migrations/00001_idem.sql","dry_run":false}
-	// {"migration":"migrations/00002_operate.sql","dry_run":false}
-	// {"migration":"migrations/00003_on_call.sql","dry_run":false}
-	// {"migration":"migrations/00004_acknowledge.sql","dry_run":false}
 	// exit status 0
 	// $ shop replay -dry-run -json
 	// {"source":"asaas","action":"replay","matched":1,"dry_run":true,"done":0,"failed":1,"unhandled":0}

@@ -265,8 +265,8 @@ func TestMigrateByARoleThatMayAndThePrintForOneThatMayNot(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.exec(`drop table idem_migrations`)
-	s.want(command.Done, "missing: migrations/00001_idem.sql\nmissing: migrations/00002_operate.sql\nmissing: migrations/00003_on_call.sql\nmissing: migrations/00004_acknowledge.sql\n", "", "migrate", "-dry-run")
-	s.want(command.Done, `{"migration":"migrations/00001_idem.sql","dry_run":false}`+"\n"+`{"migration":"migrations/00002_operate.sql","dry_run":false}`+"\n"+`{"migration":"migrations/00003_on_call.sql","dry_run":false}`+"\n"+`{"migration":"migrations/00004_acknowledge.sql","dry_run":false}`+"\n", "", "migrate", "-json")
+	s.want(command.Done, "missing: migrations/00001_idem.sql\n", "", "migrate", "-dry-run")
+	s.want(command.Done, `{"migration":"migrations/00001_idem.sql","dry_run":false}`+"\n", "", "migrate", "-json")
 	s.want(command.Done, "All migrations are applied.\n", "", "migrate")
 	p, out, _ := s.program()
 	p.Args = []string{"migrate", "-print", "-database", "postgres://127.0.0.1:1/nobody"} // it needs none

@@ -99,8 +99,12 @@ func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do
 		return fmt.Errorf("operator: %s: the operator has no name: give New who it acts for", a.Action)
 	}
 	a.Filter, a.Reason = store.Storable(a.Filter, maxRecorded), store.Storable(a.Reason, maxRecorded)
-	id, err := query(ctx, o, a.Action+" could not be recorded, and was not begun", func(ctx context.Context, db *pgxpool.Pool) (int64, error) {
-		return store.BeginAction(ctx, db, a, keys)
+	id, err := query(ctx, o, a.Action+" could not be recorded, and was not begun", func(ctx context.Context, db *pgxpool.Pool) (id int64, err error) {
+		err = pgtx.Change(ctx, db, func(ctx context.Context, tx pgx.Tx) (err error) {
+			id, err = store.BeginAction(ctx, tx, a, keys)
+			return err
+		})
+		return id, err
 	})
 	if err != nil {
 		return err

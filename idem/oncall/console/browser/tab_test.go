@@ -260,8 +260,8 @@ func (b *tab) fill() []string {
 	}
 	do(op.PlanDiscard(b.Context(), idem.Filter{IDs: []string{"evt_3a9d&311"}}))
 	do(op.PlanDryReplay(b.Context(), idem.Filter{}))
-	const unended = `insert into idem_audit (actor, action, source, filter, reason, events, seen_at, result)
-		select 'ana@shop.example', 'replay', 'letters', 'states parked', '', array_agg(event), $1, '1 of 2: 1 done, 0 failed, 0 without a handler' from idem_events where state = 'parked'`
+	const unended = `insert into idem_audit (id, actor, action, source, filter, reason, events, seen_at, result)
+		select (select max(id) + 1 from idem_audit), 'ana@shop.example', 'replay', 'letters', 'states parked', '', array_agg(event), $1, '1 of 2: 1 done, 0 failed, 0 without a handler' from idem_events where state = 'parked'`
 	for _, seen := range []string{"now", "yesterday"} { // the next one that runs, and one whose process died
 		if _, err := b.pool.Exec(b.Context(), strings.Replace(unended, "$1", map[string]string{"now": "now() + interval '1 hour'", "yesterday": "now() - interval '1 day'"}[seen], 1)); err != nil {
 			b.Fatal(err)
