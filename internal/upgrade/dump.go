@@ -47,17 +47,13 @@ func dump(ctx context.Context, pool *pgxpool.Pool) (string, error) {
 // dumpTable writes the rows of a table that the migrations have not made.
 func dumpTable(ctx context.Context, pool *pgxpool.Pool, table string, b *strings.Builder) error {
 	rows, _ := pool.Query(ctx, `
-select attname, attidentity <> '', format_type(atttypid, atttypmod) || case when attnotnull then ' not null' else '' end
+select attname, format_type(atttypid, atttypmod) || case when attnotnull then ' not null' else '' end
 	|| coalesce(' default ' || (select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = attrelid and adnum = attnum), '')
 from pg_attribute where attrelid = $1::text::regclass and attnum > 0 and not attisdropped order by attnum`, table)
 	var columns, values, types []string
-	var name, kind, identity string
-	var isIdentity bool
-	if _, err := pgx.ForEachRow(rows, []any{&name, &isIdentity, &kind}, func() error {
+	var name, kind string
+	if _, err := pgx.ForEachRow(rows, []any{&name, &kind}, func() error {
 		columns, values, types = append(columns, name), append(values, "quote_nullable("+name+"::text)"), append(types, name+" "+kind)
-		if isIdentity {
-			identity = name
-		}
 		return nil
 	}); err != nil {
 		return err
@@ -76,10 +72,7 @@ from pg_attribute where attrelid = $1::text::regclass and attnum > 0 and not att
 	}
 	fmt.Fprintf(b, "\n-- %s: %d\n", table, len(lines))
 	for _, line := range lines {
-		fmt.Fprintf(b, "insert into %s (%s) overriding system value values (%s);\n", table, strings.Join(columns, ", "), line)
-	}
-	if identity != "" {
-		fmt.Fprintf(b, "select setval(pg_get_serial_sequence('%s', '%s'), (select max(%[2]s) from %[1]s));\n", table, identity)
+		fmt.Fprintf(b, "insert into %s (%s) values (%s);\n", table, strings.Join(columns, ", "), line)
 	}
 	return nil
 }

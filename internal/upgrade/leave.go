@@ -41,6 +41,7 @@ func leave(ctx context.Context, pool *pgxpool.Pool, then func() error) error {
 	inline, strict, archiving := idem.NewProcessor(pool, source), idem.NewProcessor(pool, source), idem.NewProcessor(pool, source)
 	strict.ParkAfter, archiving.KeepPayloads = 1, true
 	inbox := idem.NewInbox(pool, source)
+	inline.Logger, strict.Logger, archiving.Logger, inbox.Logger = nil, nil, nil, nil
 	inbox.Workers = 1
 	inbox.Timeout = time.Minute
 	inbox.Backoff = func(int) time.Duration { return time.Minute }

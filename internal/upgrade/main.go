@@ -42,22 +42,31 @@ func run(ctx context.Context, file string) error {
 		return err
 	}
 	defer server.Close()
-	pool, err := open(ctx, server.URL())
+	text, err := freeze(ctx, server.URL())
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	if err := idem.Migrate(ctx, pool); err != nil {
-		return err
-	}
-	text := ""
-	if err := leave(ctx, pool, func() (err error) {
-		text, err = dump(ctx, pool)
-		return err
-	}); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(file, []byte(text), 0o644)
+}
+
+// freeze returns SQL that makes the tables of this version, with events in every state.
+func freeze(ctx context.Context, url string) (text string, err error) {
+	pool, err := open(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	defer pool.Close()
+	if err := idem.Migrate(ctx, pool); err != nil {
+		return "", err
+	}
+	err = leave(ctx, pool, func() (err error) {
+		text, err = dump(ctx, pool)
+		return err
+	})
+	return text, err
 }
 
 // open opens a pool whose sessions write times in UTC.
