@@ -26,7 +26,8 @@
 //	                whether the pool notices a canceled wait for one: of the pool that it is given, which is not the
 //	                application's where the command idem runs it
 //	tables          several sets along the search_path, migrations, columns and indexes that are gone or changed, the view,
-//	                the rows that keep plans good, the rights of the role, row level security, triggers that refuse events, autovacuum
+//	                the rows that keep plans good, the rights of the role, roles that may read bodies or write and need not,
+//	                row level security, triggers that refuse events, autovacuum; indexes whose order of text has changed
 //	old snapshots   transactions, prepared transactions and replication slots that keep dead rows
 //	settings        a Retention that is shorter than the time in which a provider may deliver again
 //

@@ -35,10 +35,33 @@ func newPatient(t *testing.T, url string) *patient {
 	config.MaxConns = 4
 	p := &patient{T: t, config: config, limits: defaults}
 	p.pool = p.connect(config.Copy())
-	if err := idem.Migrate(t.Context(), p.pool); err != nil {
-		t.Fatal(err)
-	}
+	p.migrate()
 	return p
+}
+
+func (p *patient) migrate() {
+	p.Helper()
+	if err := idem.Migrate(p.Context(), p.pool); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// elsewhere returns a patient in a new database of the same server.
+func (p *patient) elsewhere(made string) *patient {
+	p.Helper()
+	var name string
+	if err := p.pool.QueryRow(p.Context(), `select current_schema() || ' elsewhere'`).Scan(&name); err != nil {
+		p.Fatal(err)
+	}
+	quoted := pgx.Identifier{name}.Sanitize()
+	p.exec(`create database ` + quoted + ` ` + made)
+	p.Cleanup(func() { p.exec(`drop database ` + quoted) })
+	e := &patient{T: p.T, config: p.config.Copy(), limits: p.limits}
+	e.config.ConnConfig.Database = name
+	e.config.ConnConfig.RuntimeParams["search_path"] = "public"
+	e.pool = e.connect(e.config.Copy())
+	e.migrate()
+	return e
 }
 
 func (p *patient) connect(c *pgxpool.Config) *pgxpool.Pool {
