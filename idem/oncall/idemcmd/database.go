@@ -75,7 +75,7 @@ const (
 // The errors of a database that is not reached.
 var (
 	errNoAnswer = errors.New("the database does not answer")
-	errRefused  = errors.New("the database answers, and refuses the user, the password or the database of this address")
+	errRefused  = errors.New("the database answers, and refuses the user, the password, the database or a parameter of this address")
 )
 
 // connect connects to the database; schema, unless it is "", is all of the search_path.
@@ -106,7 +106,7 @@ func connect(ctx context.Context, url, schema string, patience time.Duration) (*
 	switch state := pgtx.SQLState(err); {
 	case err == nil:
 		return pool, nil
-	case strings.HasPrefix(state, "28"), strings.HasPrefix(state, "3D"): // the user, the password, the database
+	case strings.HasPrefix(state, "28"), strings.HasPrefix(state, "3D"), state == "08P01": // the user, the password, the database, a pooler's parameter
 		return nil, fmt.Errorf("%w: %w", errRefused, err)
 	}
 	return nil, fmt.Errorf("%w: %w", errNoAnswer, err)

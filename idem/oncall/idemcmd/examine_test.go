@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
@@ -409,6 +411,38 @@ func TestAnAddressThatPostgresRefusesIsNotADatabaseThatIsDown(t *testing.T) {
 	status, out, _ := s.idem("doctor")
 	if status != command.Attention || !strings.HasPrefix(out, "error    connection: the database answers, and refuses this address: nothing is known of the events") || !strings.Contains(out, "no_such_database") {
 		t.Errorf("exit status %d, %s", status, out)
+	}
+}
+
+// PgBouncer answers so to options=-csearch_path and to search_path in the address.
+func TestAParameterThatAPoolerRefusesIsNamedWithItsPlace(t *testing.T) {
+	t.Parallel()
+	pooler, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pooler.Close() })
+	go func() {
+		for {
+			conn, err := pooler.Accept()
+			if err != nil {
+				return
+			}
+			backend := pgproto3.NewBackend(conn, conn)
+			if _, err := backend.ReceiveStartupMessage(); err == nil {
+				backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "unsupported startup parameter: options"})
+				_ = backend.Flush()
+			}
+			_ = conn.Close()
+		}
+	}()
+	s := &shop{T: t, url: "postgres://shop@" + pooler.Addr().String() + "/shop?sslmode=disable&options=-csearch_path%3Dwebhooks"}
+	for _, want := range []string{
+		"error    connection: the database answers, and refuses this address", "unsupported startup parameter: options", "set it for the role, as docs/postgres.md shows",
+	} {
+		if status, out, _ := s.idem("doctor"); status != command.Attention || !strings.Contains(out, want) {
+			t.Errorf("exit status %d, %s\nwant %s", status, out, want)
+		}
 	}
 }
 

@@ -114,7 +114,7 @@ func TestADatabaseThatCannotBeUsedIsSaidWithoutItsPassword(t *testing.T) {
 	}
 	u.Path = "/no_such_database"
 	s.url = u.String()
-	s.wantSays(command.Failed, "the database answers, and refuses the user, the password or the database of this address", "stats")
+	s.wantSays(command.Failed, "the database answers, and refuses the user, the password, the database or a parameter of this address", "stats")
 	s.url = there
 	s.exec(`drop table idem_payloads, idem_events cascade`)
 	s.wantSays(command.Failed, "the tables are missing", "stats")
