@@ -33,7 +33,8 @@ const lockPatience = time.Minute
 // Migrate creates or updates the tables of this package, in the first schema of the connection's search_path.
 // Call Migrate at every start: an applied migration is skipped, and any number of processes may call Migrate
 // at once. If all migrations are applied, Migrate only reads one table, so that the application's role needs
-// no right to create tables. db is a *pgxpool.Pool or a *pgx.Conn.
+// no right to create tables. If it needs that right and has it not, the error has the statements of an
+// administrator. db is a *pgxpool.Pool or a *pgx.Conn.
 //
 // If the first schema has no tables of this package, and a later schema of the search_path has, Migrate
 // changes nothing and returns an error: a schema that has appeared before the one in use (a role's own, say)

@@ -182,3 +182,36 @@ func exec(t *testing.T, pool *pgxpool.Pool, statements string) {
 		t.Fatal(err)
 	}
 }
+
+func TestMigrateOfEachPackageNamesTheRightThatTheRoleLacks(t *testing.T) {
+	t.Parallel()
+	pool := idemtest.Pool(t)
+	schema := one(t, pool, `select current_schema()`)
+	role := schema + "_app"
+	exec(t, pool, `create role `+role+`; grant usage on schema `+schema+` to `+role)
+	t.Cleanup(func() {
+		if _, err := pool.Exec(context.Background(), `drop owned by `+role+`; drop role `+role); err != nil {
+			t.Error(err)
+		}
+	})
+	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	if _, err := conn.Exec(t.Context(), `set role `+role); err != nil {
+		t.Fatal(err)
+	}
+	for _, migrate := range []func() error{
+		func() error { return idem.Migrate(t.Context(), conn) },
+		func() error { return charges.Migrate(t.Context(), conn) },
+		func() error { return idem.MigrateSchema(t.Context(), conn, schema) },
+		func() error { return charges.MigrateSchema(t.Context(), conn, schema) },
+	} {
+		err := migrate()
+		want := fmt.Sprintf(`migrating the tables: role %q may not create tables in schema %[2]q, it lacks the right CREATE: have an administrator run: grant create on schema %[2]q to %[1]q; `, role, schema)
+		if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), fmt.Sprintf(" of schema %q", schema), ""), want) {
+			t.Errorf("it says %v\nwant %s", err, want)
+		}
+	}
+}
