@@ -99,9 +99,9 @@ func (x *examination) examineBroker(broker *outage.Outage) {
 	}
 	switch age := time.Since(since); {
 	case len(refused) > 0:
-		x.add("broker", false, "it has taken no message of these types, and several have failed: "+strings.Join(refused, ", "),
-			"see the error in this application's log, or idem list -failed; the messages wait, and are published once it takes one, "+
-				"no later than after another such time: idem requeue -failed has them published at once").Cause = cause
+		x.add("broker", false, "it takes no message of some types, and several have failed: "+strings.Join(refused, ", "),
+			"see the error in this application's log; the others are published, and these wait, at most as long again once one of theirs "+
+				"goes through; idem requeue -state pending has them tried at once").Cause = cause
 	case err != nil && x.limits.MaxPending > 0:
 		x.add("broker", age <= x.limits.MaxPending, fmt.Sprintf("it has taken no message for %s: "+
 			"see the error in this application's log; the messages wait, and are published once it is available", age.Round(time.Second)), "").Cause = err

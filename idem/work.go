@@ -68,6 +68,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 		return r.endClaim(ctx, c, store.End{State: store.Parked, LeavesLane: i.PassParked}, err)
 	}
 	if wait := i.outage().Hold(e.Type); wait > 0 {
+		r.holds.Store(true)
 		_, err := r.postpone(ctx, c, wait)
 		return "", err
 	}

@@ -133,6 +133,8 @@ func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	claim := r.claim
 	if outage {
 		n, claim = r.returnWorkers(n, 1), r.claimProbe
+	} else {
+		r.holdMany(ctx)
 	}
 	r.others = r.others && outage
 	if n == 0 {
@@ -145,6 +147,28 @@ func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 		r.workers.Go(func() { r.work(c) })
 	}
 	return found, err
+}
+
+// holdEvery is the least time between two statements of holdMany.
+const holdEvery = 200 * time.Millisecond
+
+// holdMany puts off the events that are due of types that an outbox's broker refuses: one by one they would take as
+// much of the workers' time as others. A statement that fails is repeated when a worker has put off another one.
+func (r *runner) holdMany(ctx context.Context) {
+	if time.Since(r.heldAt) < holdEvery || !r.holds.Swap(false) {
+		return
+	}
+	broker := r.inbox.outage()
+	for h := broker.HoldMany(); len(h.Types) > 0; h = broker.HoldMany() {
+		n, err := query(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (int, error) {
+			return store.PutOff(ctx, db, r.inbox.source.Name(), h)
+		})
+		broker.Held(n)
+		if err != nil || n < store.MaxPutOff/2 { // the others among the first are not theirs
+			break
+		}
+	}
+	r.heldAt = time.Now()
 }
 
 // awaitWorkers waits for an idle worker, or for all of them during an outage, in which one worker tries one

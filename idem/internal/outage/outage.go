@@ -29,8 +29,8 @@ const (
 	// hangShare bounds the time that events of a type in an outage take of a worker, if each of them hangs: one
 	// part in five.
 	hangShare = 4
-	// pace is the time between two events of a type in an outage that workers look at, to put them off again.
-	pace = 20 * time.Millisecond
+	// Pace is the time between two events of types in an outage that workers look at, to put them off again.
+	Pace = 20 * time.Millisecond
 )
 
 const otherTypes = "other types"
@@ -40,6 +40,7 @@ type Outage struct {
 	mu    sync.Mutex
 	all   row
 	types map[string]*kind
+	turn  time.Time // when the last event that was put off is looked at again
 }
 
 // New returns an Outage that knows nothing yet.
@@ -72,7 +73,6 @@ type kind struct {
 	done time.Time     // when one last succeeded; zero if none has
 	took time.Duration // of the last failure
 	next time.Time     // in an outage: when another one is tried
-	turn time.Time     // in an outage: when the last one that was put off is looked at again
 }
 
 // pause returns the time until another event is tried.
@@ -147,11 +147,51 @@ func (o *Outage) Hold(eventType string) time.Duration {
 		k.next = now.Add(k.pause(now))
 		return 0
 	}
-	if soon := now.Add(minWait); k.turn.Before(soon) {
-		k.turn = soon
+	return min(o.putOff(now, 1), k.most(now))
+}
+
+// most returns the longest time for which an event is put off.
+func (k *kind) most(now time.Time) time.Duration { return max(minWait, now.Sub(k.first)) }
+
+// putOff gives n events their turns, and returns the time until the last one's.
+func (o *Outage) putOff(now time.Time, n int) time.Duration {
+	if soon := now.Add(minWait); o.turn.Before(soon) {
+		o.turn = soon
 	}
-	k.turn = k.turn.Add(pace)
-	return min(k.turn.Sub(now), max(minWait, now.Sub(k.first)))
+	o.turn = o.turn.Add(time.Duration(n) * Pace)
+	return o.turn.Sub(now)
+}
+
+// Holding says how events of types in an outage are put off, many at once: those of each type for most of its place
+// among Types at most, the first of all for the time First and Pace.
+type Holding struct {
+	Types []string
+	Most  []time.Duration
+	First time.Duration
+}
+
+// HoldMany returns how events are put off; without Types if none is. Call Held with their number.
+func (o *Outage) HoldMany() (h Holding) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	if o.all.isOutage(now) {
+		return h
+	}
+	for name, k := range o.types {
+		if k.isOutage(now) {
+			h.Types, h.Most = append(h.Types, name), append(h.Most, k.most(now))
+		}
+	}
+	h.First = o.putOff(now, 0)
+	return h
+}
+
+// Held notes that n events were put off.
+func (o *Outage) Held(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.putOff(time.Now(), n)
 }
 
 // IsWhole reports whether nothing goes through: several different events have failed, and none has succeeded since.

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paghooks/paghooks/idem/internal/outage"
 )
 
 // Search describes the events that a claim looks for.
@@ -174,6 +177,33 @@ with settled as (
 	from settled where p.event = settled.event
 )
 select count(*) = 1 from settled`
+
+// MaxPutOff is the number of events that a PutOff looks at.
+const MaxPutOff = 1000
+
+// PutOff puts off events that are due, among the first MaxPutOff of a source, and returns how many. As a claim does, it
+// locks the row of an event before it changes its body, and leaves alone what others have locked.
+func PutOff(ctx context.Context, db DB, source string, h outage.Holding) (n int, err error) {
+	const putOff = `
+with due as materialized (
+	select event, due_at from idem_payloads where source = $1 and due_at <= now() order by due_at limit $6
+), held as materialized (
+	select e.event, due.due_at, failing.most
+	from due join idem_events e using (event) join unnest($2::text[], $3::interval[]) as failing (type, most) using (type)
+	where e.state = 'pending' and e.claimed_by is null
+	for update of e skip locked
+), places as (
+	select event, least($4::interval + row_number() over (order by due_at) * $5::interval, most) as wait from held
+)
+update idem_payloads p set due_at = now() + places.wait from places where p.event = places.event and p.due_at <= now()`
+	b := &pgx.Batch{}
+	b.Queue(putOff, source, h.Types, h.Most, h.First, outage.Pace, MaxPutOff).Exec(func(tag pgconn.CommandTag) error {
+		n = int(tag.RowsAffected())
+		return nil
+	})
+	err = ReadCommitted(ctx, db, b)
+	return n, err
+}
 
 // Worker is a row of idem_workers: the workers of one runner, in one process, which
 // claim events of one source.
