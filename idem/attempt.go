@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,6 +23,7 @@ type attempt struct {
 	work  Work
 	dry   bool // rolled back at the end, for any stored state
 
+	failed   time.Time     // when a worker's attempt before this one failed; zero if none has
 	stored   *store.Stored // how a stored event is marked; nil for a new one
 	found    *store.Found  // set if the event is not marked; may be nil
 	promoted *bool         // set if a stored event's next one in its lane was held back; may be nil
@@ -82,7 +84,7 @@ func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 		return notMarked, nil
 	}
 	defer func() { c.logSpoiled(ctx, t, a.event) }()
-	h := &handling.Handling{Event: a.event.row(), Dry: a.dry, After: &handling.Hooks{}}
+	h := &handling.Handling{Event: a.event.row(), Failed: a.failed, Dry: a.dry, After: &handling.Hooks{}}
 	if err := t.Run(handling.With(ctx, h), a.work); err != nil {
 		return Retrying, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/handling"
+	"github.com/paghooks/paghooks/idem/internal/outage"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -91,28 +92,16 @@ func (c *Common) serve(w http.ResponseWriter, r *http.Request, accept func(conte
 	c.Endpoint.serve(w, r, accept, c.dryDelivery)
 }
 
-// outage returns the time since which the handlers can do nothing, and the reason; a nil error if there is no
-// outage.
-func (ep *Endpoint) outage() (since time.Time, err error) {
+// outage returns what is known of the broker of an outbox; nil without one.
+func (ep *Endpoint) outage() *outage.Outage {
 	if d, ok := ep.source.(dependent); ok {
 		return d.Outage()
 	}
-	return time.Time{}, nil
+	return nil
 }
 
-// hasOutage reports whether the handlers can do nothing.
-func (ep *Endpoint) hasOutage() bool {
-	_, err := ep.outage()
-	return err != nil
-}
-
-// dependent is a source of which all handlers depend on one thing, a broker: during an outage of the broker
-// no handler can do anything.
-type dependent interface {
-	// Outage returns the time since which the broker is unavailable, and its last error; a nil error if the
-	// broker is available.
-	Outage() (since time.Time, err error)
-}
+// dependent is a source of which all handlers depend on one thing, a broker.
+type dependent interface{ Outage() *outage.Outage }
 
 // query calls f, which executes a statement of package store, and returns its answer. A delivery or a worker
 // waits for the answer: query gives up after 5 seconds. See [pgtx.Ask].

@@ -3,9 +3,11 @@ package idem
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/internal/outage"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
@@ -31,11 +33,11 @@ func (ep *Endpoint) Examine(_ context.Context, limits check.Limits) []check.Resu
 // Package health asks Postgres about stored events and workers.
 func (i *Inbox) Examine(ctx context.Context, limits check.Limits) []check.Result {
 	x := &examination{limits: limits, source: i.source.Name(), checks: i.Endpoint.Examine(ctx, limits)}
-	_, needsBroker := i.source.(dependent)
+	broker := i.outage()
 	switch {
-	case needsBroker && limits.MaxPending > 0:
-		x.examineBroker(i)
-	case !needsBroker && limits.MaxFailures > 0:
+	case broker != nil:
+		x.examineBroker(broker)
+	case limits.MaxFailures > 0:
 		n := i.failing.Since(max(limits.MaxRetrying, time.Minute))
 		x.add("handlers", n < limits.MaxFailures, fmt.Sprintf("%d events have failed in a row in the workers of this process", n),
 			"see the errors in this application's log, and put right what they have in common")
@@ -85,15 +87,25 @@ func (ep *Endpoint) examineRefused(x *examination) {
 	x.add("refused", wrong == "", says, "")
 }
 
-// examineBroker checks that an outbox's broker takes messages. Waiting messages are due again and again, so
-// the age of due events does not show an outage.
-func (x *examination) examineBroker(i *Inbox) {
-	since, err := i.outage()
-	if err == nil {
-		x.add("broker", true, "it has taken the last message, or none was published yet", "")
-		return
+// examineBroker checks that an outbox's broker takes messages, and those of each type. Waiting messages are due
+// again and again, so the age of due events does not show an outage.
+func (x *examination) examineBroker(broker *outage.Outage) {
+	since, err := broker.Begun()
+	whole, refused, cause := broker.IsWhole(), []string{}, error(nil)
+	for _, t := range broker.Types() {
+		if !whole && x.limits.MaxFailures > 0 && t.Events >= x.limits.MaxFailures {
+			refused, cause = append(refused, fmt.Sprintf("%s for %s", t.Name, time.Since(t.Since).Round(time.Second))), t.Err
+		}
 	}
-	age := time.Since(since)
-	x.add("broker", age <= x.limits.MaxPending, fmt.Sprintf("it has taken no message for %s: "+
-		"see the error in this application's log; the messages wait, and are published once it is available", age.Round(time.Second)), "").Cause = err
+	switch age := time.Since(since); {
+	case len(refused) > 0:
+		x.add("broker", false, "it takes no message of some types, and several have failed: "+strings.Join(refused, ", "),
+			"see the error in this application's log; the others are published, and these wait, at most as long again once one of theirs "+
+				"goes through; idem requeue -state pending has them tried at once").Cause = cause
+	case err != nil && x.limits.MaxPending > 0:
+		x.add("broker", age <= x.limits.MaxPending, fmt.Sprintf("it has taken no message for %s: "+
+			"see the error in this application's log; the messages wait, and are published once it is available", age.Round(time.Second)), "").Cause = err
+	case x.limits.MaxPending > 0:
+		x.add("broker", true, "it has taken the last message, or none was published yet", "")
+	}
 }

@@ -234,7 +234,7 @@ func moreAttr(more int) []slog.Attr {
 // isOutage reports whether an error is that of all: Postgres, or the broker of an outbox or a relay, is away. A handler's
 // own is none.
 func (ep *Endpoint) isOutage(err error) bool {
-	return err != nil && (ep.hasOutage() || !pgtx.WorkFailed(err) && pgtx.Unavailable(err))
+	return err != nil && (ep.outage().IsWhole() || !pgtx.WorkFailed(err) && pgtx.Unavailable(err))
 }
 
 // logAway is logError for an error that may be one of many in an outage.
@@ -250,7 +250,7 @@ func (ep *Endpoint) logAway(ctx context.Context, message string, e Event, err er
 
 // logEnd logs that an outage is over, if there was one. Call it after a success.
 func (ep *Endpoint) logEnd(ctx context.Context) {
-	if ep.hasOutage() {
+	if ep.outage().IsWhole() {
 		return // Postgres is there, and the broker is not
 	}
 	if lasted, failures, over := ep.outages.Done(); over {

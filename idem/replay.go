@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/idem/internal/handling"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -210,7 +211,7 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 		return Duplicate, nil
 	case !pgtx.WorkFailed(err) && pgtx.TookTooLong(err) && c.answers(ctx):
 		return Parked, errEarlier // Postgres answers: the attempt waited for an earlier event
-	case !pgtx.WorkFailed(err) && pgtx.Unavailable(err), c.hasOutage():
+	case !pgtx.WorkFailed(err) && pgtx.Unavailable(err), handling.IsAway(err):
 		return Retrying, err // all other events would fail as well, and none is to blame
 	case !pgtx.WorkFailed(err):
 		return Parked, err

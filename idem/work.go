@@ -52,7 +52,7 @@ func (r *runner) work(c store.Claim) {
 	if outcome == "" && err != nil { // no attempt was made
 		r.inbox.logAway(ctx, "webhook claim could not be ended, and its event is claimed again", Event(c.Event), err)
 	}
-	s.report(ctx, Observation{Event: Event(c.Event), Outcome: outcome, Err: wrap(Event(c.Event), err), AtLast: outcome == Done && (c.Failed || c.Crashes > 0)})
+	s.report(ctx, Observation{Event: Event(c.Event), Outcome: outcome, Err: wrap(Event(c.Event), err), AtLast: outcome == Done && (c.SinceFailure != nil || c.Crashes > 0)})
 }
 
 // process runs the event's handler. If the attempt is not committed, process records the result in the
@@ -67,6 +67,11 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 		err := fmt.Errorf("%d processes died while they processed it, or were cut off from Postgres: fix the handler, then replay it", c.Crashes)
 		return r.endClaim(ctx, c, store.End{State: store.Parked, LeavesLane: i.PassParked}, err)
 	}
+	if wait := i.outage().Hold(e.Type); wait > 0 {
+		r.holds.Store(true)
+		_, err := r.postpone(ctx, c, wait)
+		return "", err
+	}
 	work, err := i.route(ctx, e)
 	switch {
 	case i.ignores(e): // the type is ignored since the event was stored
@@ -78,10 +83,13 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	case work == nil:
 		return r.endClaim(ctx, c, store.End{State: store.Unhandled, LeavesLane: true}, nil)
 	}
-	promoted := false
+	promoted, failed := false, time.Time{}
+	if c.SinceFailure != nil {
+		failed = time.Now().Add(-*c.SinceFailure)
+	}
 	// Without Wait: another attempt in the lane may take long.
 	how := &store.Stored{States: []string{store.Pending}, Claim: c.Number, Worker: r.signs.Own.ID}
-	outcome, err := i.execute(ctx, attempt{event: e, row: c.Event, work: work, stored: how, promoted: &promoted})
+	outcome, err := i.execute(ctx, attempt{event: e, row: c.Event, work: work, failed: failed, stored: how, promoted: &promoted})
 	if promoted {
 		i.wakeOwn()
 	}

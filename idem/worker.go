@@ -95,10 +95,10 @@ func (r *runner) drain(ctx context.Context) error {
 		if found.Postponed > 0 {
 			r.postponed.Store(true)
 		}
-		if r.inbox.hasOutage() {
+		if r.inbox.outage().IsWhole() {
 			r.workers.Wait()
-			if _, err := r.inbox.outage(); err != nil {
-				return fmt.Errorf("idem: the broker takes no messages, and they wait: drain again later: %w", err)
+			if err := r.brokerAway(); err != nil {
+				return err
 			}
 		}
 		if found.MayBeMore() {
@@ -111,11 +111,20 @@ func (r *runner) drain(ctx context.Context) error {
 			sleep(ctx, store.PostponeTime)
 		default:
 			if stuck, err := r.promoteStuck(ctx, true); err != nil || stuck == 0 {
-				return err
+				return errors.Join(err, r.brokerAway())
 			}
 		}
 	}
 	return ctx.Err()
+}
+
+// brokerAway returns an error if the last messages of an outbox have failed, and none has gone through since.
+func (r *runner) brokerAway() error {
+	_, err := r.inbox.outage().Begun()
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("idem: the broker takes no messages, and they wait: drain again later: %w", err)
 }
 
 // claimAndWork waits for idle workers, claims events, and has the workers process them.
@@ -124,8 +133,10 @@ func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	claim := r.claim
 	if outage {
 		n, claim = r.returnWorkers(n, 1), r.claimProbe
+	} else {
+		r.holdMany(ctx)
 	}
-	r.untried = r.untried && outage
+	r.others = r.others && outage
 	if n == 0 {
 		return store.Claims{}, nil
 	}
@@ -138,6 +149,28 @@ func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	return found, err
 }
 
+// holdEvery is the least time between two statements of holdMany.
+const holdEvery = 200 * time.Millisecond
+
+// holdMany puts off the events that are due of types that an outbox's broker refuses: one by one they would take as
+// much of the workers' time as others. A statement that fails is repeated when a worker has put off another one.
+func (r *runner) holdMany(ctx context.Context) {
+	if time.Since(r.heldAt) < holdEvery || !r.holds.Swap(false) {
+		return
+	}
+	broker := r.inbox.outage()
+	for h := broker.HoldMany(); len(h.Types) > 0; h = broker.HoldMany() {
+		n, err := query(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (int, error) {
+			return store.PutOff(ctx, db, r.inbox.source.Name(), h)
+		})
+		broker.Held(n)
+		if err != nil || n < store.MaxPutOff/2 { // the others among the first are not theirs
+			break
+		}
+	}
+	r.heldAt = time.Now()
+}
+
 // awaitWorkers waits for an idle worker, or for all of them during an outage, in which one worker tries one
 // event. It returns the number of all idle workers, which the caller now holds; 0 if ctx ends.
 func (r *runner) awaitWorkers(ctx context.Context) (n int, outage bool) {
@@ -148,7 +181,7 @@ func (r *runner) awaitWorkers(ctx context.Context) (n int, outage bool) {
 			continue
 		default:
 		}
-		outage = r.inbox.hasOutage()
+		outage = r.inbox.outage().IsWhole()
 		if n == r.inbox.Workers || n > 0 && !outage {
 			return n, outage
 		}
@@ -169,20 +202,24 @@ func (r *runner) returnWorkers(n, used int) int {
 	return used
 }
 
-// claimProbe claims the one event to try in an outage: in turns an event that was never tried, because the
-// tried events may be the cause of the outage, and the event that has waited longest. If all events were
-// tried, the one that has waited longest is tried every Poll.
+// claimProbe claims the one event to try in an outage: in turns an event of a type that is not known to fail, and
+// the event that has been due for longest. If all types fail, the latter is tried every Poll.
 func (r *runner) claimProbe(ctx context.Context, n int) (found store.Claims, err error) {
 	for wait := r.inbox.Poll / 10; sleep(ctx, wait); wait = r.inbox.Poll * 9 / 10 {
 		r.position = claims.Position{}
-		r.untried = !r.untried
+		begun := time.Now()
+		r.others = !r.others && begun.After(r.othersAt)
 		found, err = r.claim(ctx, n)
-		if err != nil || !r.untried || len(found.Claims) > 0 {
+		if err != nil || !r.others || len(found.Claims) > 0 {
 			break
 		}
+		r.othersAt = time.Now().Add(othersShare * time.Since(begun)) // it has read all that is due
 	}
 	return found, err
 }
+
+// othersShare is the pause until the next search for an event of another type that has found none, in times of that one.
+const othersShare = 20
 
 // rest waits until an event may be due.
 func (r *runner) rest(ctx context.Context, soon bool) {
@@ -212,7 +249,12 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 	search := store.Search{
 		Source: r.inbox.source.Name(), After: r.position.After(), Limit: n,
 		Worker: r.signs.Own.ID, Running: r.runningKeys(),
-		Crashed: crashesSolo, WithCrashed: alone, Untried: r.untried,
+		Crashed: crashesSolo, WithCrashed: alone,
+	}
+	if r.others {
+		for _, failing := range r.inbox.outage().Types() {
+			search.Without = append(search.Without, failing.Name)
+		}
 	}
 	// The claim does not end with ctx: an event that is claimed at that moment would pass for a crash.
 	found, err := query(context.WithoutCancel(ctx), r.inbox.pool, func(ctx context.Context, db store.DB) (store.Claims, error) {

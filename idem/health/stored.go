@@ -266,11 +266,11 @@ func examine[T any](
 func (x *examination) findLock() string {
 	ctx, cancel := context.WithTimeout(context.Background(), x.limits.Timeout)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(ctx, x.pool.Config().ConnConfig)
+	conn, err := pgtx.Connect(ctx, x.pool)
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = conn.Close(ctx) }()
+	defer pgtx.Disconnect(conn)
 	by, err := store.FindBlockers(ctx, conn, x.limits.Timeout)
 	if err != nil || len(by) == 0 {
 		return ""

@@ -22,5 +22,6 @@
 // # When messages do not arrive
 //
 // List, Replay, Requeue, Discard and Stats of the outbox work as for other events. While
-// the broker is unavailable messages wait, and health shows it as broker.
+// the broker is unavailable, or takes none of a Type, those messages wait, and health shows
+// it as broker.
 package outbox

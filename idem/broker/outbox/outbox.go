@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,6 +16,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/internal/handling"
 	"github.com/paghooks/paghooks/idem/internal/inside"
+	"github.com/paghooks/paghooks/idem/internal/outage"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -30,15 +30,17 @@ import (
 // published in order. List, Replay, Requeue, Discard and Stats work as for other events. A
 // dry run does not publish.
 //
-// While the broker is unavailable, workers try one message at a time: in turns one that was not tried yet, and
-// every Poll the one that has waited longest. That
-// does not count towards MaxAttempts, no message is parked for it, and the first one that
-// the broker takes has workers publish the others at once. Replay stops then, with the broker's error. An error of the
-// [broker.Publisher] means that the broker is unavailable, unless the message is at fault: it has failed before, and
-// another one has gone through since. Then, and after
-// an error with [broker.ErrTooLarge] or [broker.ErrNoQueue], and after a panic, a message is
-// tried again after Backoff, and parked after MaxAttempts; after [idem.NoRetry] it is parked
-// immediately; after [idem.RetryAt] it waits.
+// The broker is unavailable once three different messages have failed, and none has gone through since. Workers then try
+// one message at a time, and the first one that the broker takes has them publish the others at once. A broker that takes
+// messages and refuses those of one Type, because a topic is missing, full or forbidden, is unavailable for that Type:
+// one message of it is tried now and then, the others wait for at most as long again as that has lasted, and messages of
+// other Types do not wait for them. Give messages for a topic of their own a Type of their own, too. Package health shows
+// both as broker. Neither counts towards MaxAttempts, and no message is parked for it. Replay stops then, with the
+// broker's error.
+//
+// A message is at fault itself if it fails again although another one of its Type has gone through since, or with
+// [broker.ErrTooLarge] or [broker.ErrNoQueue]: it is tried again after Backoff, and parked after MaxAttempts. After
+// [idem.NoRetry] it is parked immediately; after [idem.RetryAt] it waits.
 //
 // Retention.Events, a day by default, is how long a message is remembered: an ID of the
 // application's own that is emitted again after that is published again.
@@ -54,7 +56,7 @@ type Outbox struct{ *idem.Inbox }
 //
 // It panics if the name cannot be used: see [idem.Source].
 func New(pool *pgxpool.Pool, source string, p broker.Publisher) *Outbox {
-	i := idem.NewInbox(pool, messages{source, p, newOutage()})
+	i := idem.NewInbox(pool, messages{source, p, outage.New()})
 	i.Workers, i.Timeout = max(1, int(pool.Config().MaxConns)/4), 10*time.Second
 	i.Retention.Events, i.Retention.AllowProcessingTwice = 24*time.Hour, true // no provider delivers a message again
 	return &Outbox{i}
@@ -154,7 +156,7 @@ func (o *Outbox) row(ctx context.Context, m broker.Message) (store.Incoming, err
 type messages struct {
 	name      string
 	publisher broker.Publisher
-	outage    *outage
+	outage    *outage.Outage
 }
 
 func (m messages) Name() string { return m.name }
@@ -164,8 +166,8 @@ func (m messages) Open(*http.Request) (idem.Event, error) {
 	return idem.Event{}, &idem.Refusal{Source: m.name, Reason: "outbox", Hint: "an outbox receives nothing: mount a Processor or an Inbox"}
 }
 
-// Outage has workers try one message at a time while the broker is unavailable.
-func (m messages) Outage() (since time.Time, err error) { return m.outage.now() }
+// Outage has workers try one message at a time, or one of a type, while the broker takes none.
+func (m messages) Outage() *outage.Outage { return m.outage }
 
 func (messages) Ignores(string) bool { return false }
 
@@ -181,77 +183,33 @@ func (m messages) Route(e idem.Event) (idem.Work, error) {
 	}, nil
 }
 
-// brokerWait is the time that a message waits after the broker has not taken it.
-const brokerWait = 2 * time.Second
-
-// publish publishes a message, and notes whether the broker is available.
+// publish publishes a message, and notes whether the broker takes it.
 func (m messages) publish(ctx context.Context, message broker.Message) error {
 	// Before the attempt's end: a publish that is not over then passes for the handler's failure.
 	end, _ := ctx.Deadline()
 	ctx, cancel := context.WithTimeout(ctx, time.Until(end)/2)
 	defer cancel()
-	err := m.publisher.Publish(ctx, message)
+	begun := time.Now()
+	_, err := pgtx.Within(ctx, errHangs, func() (struct{}, error) { return struct{}{}, m.publisher.Publish(ctx, message) }, func(struct{}) {})
 	switch {
 	case err == nil:
-		m.outage.end(message.ID)
-	case handling.IsFinal(err), !handling.RetryAt(err).IsZero(), errors.Is(err, broker.ErrTooLarge), errors.Is(err, broker.ErrNoQueue):
-	default:
-		if m.outage.fail(message.ID, err) {
-			return err
-		}
-		return idem.RetryAt(time.Now().Add(brokerWait), err)
+		m.outage.Done(message.Type)
+		return nil
+	case handling.IsFinal(err), !handling.RetryAt(err).IsZero():
+		return err
 	}
-	return err
-}
-
-// outage holds the knowledge of an [Outbox]'s workers about their broker.
-//
-// One message that fails, and a broker that is away, look the same. What tells them apart is another message: once one
-// has gone through since a message failed, and it fails again, the broker was there, and the failure is the message's.
-type outage struct {
-	mu        sync.Mutex
-	since     time.Time         // of the first failure since a message went through; zero while the broker takes messages
-	err       error             // the last one
-	published uint64            // messages that went through
-	failed    map[string]uint64 // how many had, when a message failed last: by ID, of those that have not gone through
-}
-
-// maxFailed is the number of messages whose failures are remembered. A message that is forgotten is believed once more.
-const maxFailed = 10_000
-
-func newOutage() *outage { return &outage{failed: make(map[string]uint64)} }
-
-// fail notes that the broker did not take a message, and reports whether that is the message's own failure.
-func (o *outage) fail(id string, err error) (own bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	before, again := o.failed[id]
-	if len(o.failed) >= maxFailed {
-		clear(o.failed)
+	var before time.Time
+	if h, ok := handling.From(ctx); ok {
+		before = h.Failed
 	}
-	o.failed[id] = o.published
-	if again && o.published > before {
-		return true
+	own, wait := m.outage.Failed(outage.Failure{
+		Type: message.Type, ID: message.ID, Before: before, Took: time.Since(begun), Err: err,
+		Answered: errors.Is(err, broker.ErrTooLarge) || errors.Is(err, broker.ErrNoQueue),
+	})
+	if own {
+		return err
 	}
-	if o.since.IsZero() {
-		o.since = time.Now()
-	}
-	o.err = err
-	return false
+	return &handling.Later{Err: err, At: time.Now().Add(wait), Away: true}
 }
 
-// end notes that the broker took a message.
-func (o *outage) end(id string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.failed, id)
-	o.published++
-	o.since, o.err = time.Time{}, nil
-}
-
-// now returns a nil error while there is no outage.
-func (o *outage) now() (since time.Time, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.since, o.err
-}
+var errHangs = errors.New("the publisher has not returned, although its context has ended")

@@ -16,9 +16,10 @@ import (
 
 // Handling is one run of a handler.
 type Handling struct {
-	Event store.Event
-	Dry   bool   // its transaction will be rolled back
-	After *Hooks // nil under Dispatch, where nothing runs hooks
+	Event  store.Event
+	Failed time.Time // when a worker's attempt before this one failed, by this process's clock; zero if none has
+	Dry    bool      // its transaction will be rolled back
+	After  *Hooks    // nil under Dispatch, where nothing runs hooks
 
 	mu       sync.Mutex
 	declared pgx.Batch // the handler's statements, executed before the commit
@@ -74,8 +75,9 @@ func (f *Final) Unwrap() error { return f.Err }
 
 // Later is the error of a handler whose event must not be tried again before At.
 type Later struct {
-	Err error
-	At  time.Time
+	Err  error
+	At   time.Time
+	Away bool // see [IsAway]
 }
 
 func (l *Later) Error() string { return l.Err.Error() }
@@ -94,6 +96,12 @@ func RetryAt(err error) time.Time {
 		return later.At
 	}
 	return time.Time{}
+}
+
+// IsAway reports whether the broker of an outbox is to blame for err, most likely, and not the message.
+func IsAway(err error) bool {
+	later, ok := errors.AsType[*Later](err)
+	return ok && later.Away
 }
 
 // Hooks are the functions to call after a commit. The zero value is ready.

@@ -74,8 +74,7 @@ func (s *Sender) take() bool {
 // network that has forgotten the connection reports nothing. With channel "" Listen does not listen, and only
 // calls sign.
 //
-// The connection is not one of the pool, which may have none left. The pool's hooks are called for it as for
-// an acquired connection.
+// The connection is not one of the pool: see [pgtx.Connect].
 func Listen(
 	ctx context.Context, pool *pgxpool.Pool, channel string, wake func(), every time.Duration, sign func(context.Context, *pgx.Conn) error,
 ) error {
@@ -83,7 +82,7 @@ func Listen(
 	if err != nil {
 		return err
 	}
-	defer closeNow(conn)
+	defer pgtx.Disconnect(conn)
 	if channel != "" {
 		err := answer(ctx, func(ctx context.Context) error {
 			_, err := conn.Exec(ctx, "listen "+pgx.Identifier{channel}.Sanitize())
@@ -125,35 +124,7 @@ func wait(ctx context.Context, conn *pgx.Conn, wake func(), d time.Duration) err
 func connect(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return pgtx.Within(ctx, pgtx.ErrHookHangs, func() (*pgx.Conn, error) { return connectWithHooks(ctx, pool.Config()) }, closeNow)
-}
-
-func connectWithHooks(ctx context.Context, config *pgxpool.Config) (conn *pgx.Conn, err error) {
-	if config.BeforeConnect != nil {
-		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
-			return nil, err
-		}
-	}
-	if conn, err = pgx.ConnectConfig(ctx, config.ConnConfig); err != nil {
-		return nil, err
-	}
-	if config.AfterConnect != nil {
-		err = config.AfterConnect(ctx, conn)
-	}
-	if err == nil && config.PrepareConn != nil {
-		_, err = config.PrepareConn(ctx, conn)
-	}
-	if err != nil {
-		closeNow(conn)
-		return nil, err
-	}
-	return conn, nil
-}
-
-func closeNow(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = conn.Close(ctx)
+	return pgtx.Connect(ctx, pool)
 }
 
 // answer calls f, with a statement that Postgres must answer in time.

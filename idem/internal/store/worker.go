@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paghooks/paghooks/idem/internal/outage"
 )
 
 // Search describes the events that a claim looks for.
@@ -17,8 +20,8 @@ type Search struct {
 	Running []string  // the row keys of the worker's known claims; its other claims may be claimed again
 	Crashed int       // the number of crashes from which an event must run alone
 
-	WithCrashed bool // an event that must run alone may be claimed
-	Untried     bool // only events that were never claimed
+	WithCrashed bool     // an event that must run alone may be claimed
+	Without     []string // no events of these types
 }
 
 // Claim is an event that a worker has claimed.
@@ -29,8 +32,9 @@ type Claim struct {
 	Crashes  int           // earlier claims whose process died
 	Waited   time.Duration // since the event arrived
 	Trace    string
-	Failed   bool // an attempt has, also before somebody requeued it
-	Again    bool // the worker had claimed it already, and nobody has ended that claim
+
+	SinceFailure *time.Duration // since an attempt has failed last, also before somebody requeued the event; nil if none has
+	Again        bool           // the worker had claimed it already, and nobody has ended that claim
 }
 
 // Claims is the result of a search: the claimed events, and the extent of the search.
@@ -51,7 +55,7 @@ func (f Claims) MayBeMore() bool { return f.Seen == f.Search.Limit }
 func ClaimEvents(ctx context.Context, db DB, s Search) (found Claims, err error) {
 	b := &pgx.Batch{}
 	b.Queue(claimSettings)
-	b.Queue(claim, s.Source, s.After, s.Limit, s.Worker, s.WithCrashed, s.Crashed, s.Running, s.Untried).Query(func(rows pgx.Rows) error {
+	b.Queue(claim, s.Source, s.After, s.Limit, s.Worker, s.WithCrashed, s.Crashed, s.Running, append([]string{}, s.Without...)).Query(func(rows pgx.Rows) error {
 		return found.collect(rows)
 	})
 	found.Search = s
@@ -78,12 +82,12 @@ select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
 const claim = `
 with due as materialized (
 	select e.event, e.crashes + coalesce(e.claimed_by <> $4, false)::int as crashes, p.lane, p.due_at, p.occurred_at, p.received_at, p.body, p.trace,
-		p.failures is not null as failed, coalesce(e.claimed_by = $4, false) as again
+		now() - (p.failures -> -1 ->> 'at')::timestamptz as since_failure, coalesce(e.claimed_by = $4, false) as again
 	from idem_payloads p join idem_events e using (event)
 	where p.source = $1 and p.due_at > $2 and p.due_at <= now()
 	  and e.state = 'pending' and (e.claimed_by is null or e.claimed_by = $4 and e.event <> all ($7)
 	    or e.claimed_by <> $4 and not exists (select from idem_workers w where w.id = e.claimed_by))
-	  and ($5 or e.crashes + coalesce(e.claimed_by <> $4, false)::int < $6) and (not $8 or e.starts = 0)
+	  and ($5 or e.crashes + coalesce(e.claimed_by <> $4, false)::int < $6) and e.type <> all ($8)
 	  and e.starts = (select began.starts from idem_events began where began.event = p.event)
 	order by p.due_at limit $3
 	for update of e skip locked
@@ -108,7 +112,7 @@ with due as materialized (
 )
 select h.event, h.due_at, (select count(due_at) from later),
 	coalesce(c.type, ''), coalesce(c.key, ''), coalesce(c.starts, 0), coalesce(c.attempts, 0), h.crashes, now() - h.received_at, h.occurred_at,
-	case when c.event is not null then h.body end, coalesce(h.trace, ''), h.failed, h.again
+	case when c.event is not null then h.body end, coalesce(h.trace, ''), h.since_failure, h.again
 from heads h left join claimed c using (event)
 order by h.due_at`
 
@@ -121,7 +125,7 @@ const postpone = `interval '100 milliseconds'`
 func (f *Claims) collect(rows pgx.Rows) error {
 	var key string
 	var c Claim
-	scans := []any{&key, &f.Last, &f.Postponed, &c.Type, &c.Key, &c.Number, &c.Attempts, &c.Crashes, &c.Waited, orZero(&c.OccurredAt), &c.Payload, &c.Trace, &c.Failed, &c.Again}
+	scans := []any{&key, &f.Last, &f.Postponed, &c.Type, &c.Key, &c.Number, &c.Attempts, &c.Crashes, &c.Waited, orZero(&c.OccurredAt), &c.Payload, &c.Trace, &c.SinceFailure, &c.Again}
 	_, err := pgx.ForEachRow(rows, scans, func() error {
 		f.Seen++
 		if c.Number > 0 { // the event was claimed
@@ -173,6 +177,33 @@ with settled as (
 	from settled where p.event = settled.event
 )
 select count(*) = 1 from settled`
+
+// MaxPutOff is the number of events that a PutOff looks at.
+const MaxPutOff = 1000
+
+// PutOff puts off events that are due, among the first MaxPutOff of a source, and returns how many. As a claim does, it
+// locks the row of an event before it changes its body, and leaves alone what others have locked.
+func PutOff(ctx context.Context, db DB, source string, h outage.Holding) (n int, err error) {
+	const putOff = `
+with due as materialized (
+	select event, due_at from idem_payloads where source = $1 and due_at <= now() order by due_at limit $6
+), held as materialized (
+	select e.event, due.due_at, failing.most
+	from due join idem_events e using (event) join unnest($2::text[], $3::interval[]) as failing (type, most) using (type)
+	where e.state = 'pending' and e.claimed_by is null
+	for update of e skip locked
+), places as (
+	select event, least($4::interval + row_number() over (order by due_at) * $5::interval, most) as wait from held
+)
+update idem_payloads p set due_at = now() + places.wait from places where p.event = places.event and p.due_at <= now()`
+	b := &pgx.Batch{}
+	b.Queue(putOff, source, h.Types, h.Most, h.First, outage.Pace, MaxPutOff).Exec(func(tag pgconn.CommandTag) error {
+		n = int(tag.RowsAffected())
+		return nil
+	})
+	err = ReadCommitted(ctx, db, b)
+	return n, err
+}
 
 // Worker is a row of idem_workers: the workers of one runner, in one process, which
 // claim events of one source.

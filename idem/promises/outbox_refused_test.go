@@ -1,0 +1,151 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/broker/outbox"
+)
+
+// selective is a broker that refuses messages of some types.
+type selective struct {
+	mu        sync.Mutex
+	refuses   func(eventType string) error
+	refused   int
+	published []broker.Message
+}
+
+func (p *selective) Publish(_ context.Context, m broker.Message) error {
+	p.mu.Lock()
+	refuses := p.refuses
+	p.mu.Unlock()
+	err := refuses(m.Type) // which may hang
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.refused++
+		return err
+	}
+	p.published = append(p.published, m)
+	return nil
+}
+
+func (p *selective) set(refuses func(string) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuses = refuses
+}
+
+func (p *selective) count() (refused int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused
+}
+
+// byKey returns the bodies that were published, of each Key.
+func (p *selective) byKey() map[string][]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	bodies := map[string][]string{}
+	for _, m := range p.published {
+		bodies[m.Key] = append(bodies[m.Key], string(m.Body))
+	}
+	return bodies
+}
+
+// emitAs emits n messages of a type, two for each Key, in one transaction.
+func (s *app) emitAs(o *outbox.Outbox, eventType string, n int) map[string][]string {
+	s.Helper()
+	bodies := map[string][]string{}
+	err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
+		for k := range n {
+			m := broker.Message{Type: eventType, Key: fmt.Sprint(eventType, k/2), Body: fmt.Append(nil, k)}
+			bodies[m.Key] = append(bodies[m.Key], string(m.Body))
+			if err := o.EmitTx(s.Context(), tx, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return bodies
+}
+
+// One topic is missing, full or forbidden: only its own messages wait, and health says which.
+func TestATypeThatTheBrokerRefusesHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	over := make(chan bool)
+	t.Cleanup(func() { close(over) })
+	for _, test := range []struct {
+		why    string
+		refuse func() error
+	}{
+		{"it says nothing of use", func() error { return errors.New("403 ACCESS_REFUSED") }},
+		{"there is no queue for it", func() error { return fmt.Errorf("broker: %w", broker.ErrNoQueue) }},
+		{"each is too large", func() error { return fmt.Errorf("broker: %w", broker.ErrTooLarge) }},
+		{"the publisher hangs, whatever its context says", func() error { <-over; return nil }},
+		{"the publisher panics", func() error { panic("no topic") }},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			t.Parallel()
+			const invoices, orders = 2000, 100
+			s, w := openApp(t, poolOf(t, 12)), new(selective)
+			w.set(func(eventType string) error {
+				if eventType == "invoice.made" {
+					return test.refuse()
+				}
+				return nil
+			})
+			o := outbox.New(s.pool, "shop", w)
+			o.Logger, o.Workers, o.Poll, o.Timeout = s.logger(), 4, 100*time.Millisecond, 3*time.Second
+			want := s.emitAs(o, "invoice.made", invoices)
+			maps.Copy(want, s.emitAs(o, "order.paid", orders))
+			s.start(o.Inbox)
+			s.until(`select count(*) = $1 from idem_events where state = 'done'`, orders)
+			if n := w.count(); n > 20 {
+				t.Errorf("%d messages were refused until %d orders were published, want a few", n, orders)
+			}
+			if n := queryOne[int](s, `select coalesce(sum(starts), 0) from idem_events where type = 'invoice.made'`); n > invoices/2 {
+				t.Errorf("%d claims of refused messages, of which each took as long as that of an order", n)
+			}
+			s.untilRed(o, "broker", "it takes no message of some types, and several have failed: invoice.made for ")
+			if n := queryOne[int](s, `select count(*) from idem_events where state <> 'pending' and type = 'invoice.made'`); n != 0 {
+				t.Errorf("%d messages do not wait", n)
+			}
+
+			w.set(func(string) error { return nil })
+			s.until(`with due as (update idem_payloads set due_at = now() where due_at > now() + interval '1 second')
+				select count(*) = $1 from idem_events where state = 'done'`, invoices+orders)
+			if diff := cmp.Diff(want, w.byKey()); diff != "" {
+				t.Error("published of each Key (-want +got):\n" + diff)
+			}
+			s.wantHealth("all are taken", s.newHealth(o), "", "")
+		})
+	}
+}
+
+// untilRed waits until a check of an outbox's health fails, and makes its messages due meanwhile.
+func (s *app) untilRed(o *outbox.Outbox, name, says string) {
+	s.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {
+		s.exec(`update idem_payloads set due_at = now() where due_at > now() + interval '1 second'`)
+		for _, c := range s.newHealth(o).Report().Checks {
+			if c.Name == name && !c.Healthy && strings.HasPrefix(c.Says, says) {
+				return
+			}
+		}
+	}
+	s.Fatalf("the check %s never fails\n%s", name, s.logged())
+}
