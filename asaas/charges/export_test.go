@@ -17,7 +17,7 @@ var (
 
 // FillRead copies a charge as Reconcile does while it fills the table.
 func FillRead(ctx context.Context, tx pgx.Tx, scope string, p *asaas.Payment, at time.Time) (Change, error) {
-	return copyRead(ctx, tx, scope, p, at, true)
+	return copyRead(ctx, tx, scope, p, at, copying{filling: true})
 }
 
 // Look makes one of the looks of Run.
