@@ -13,30 +13,29 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 )
 
-// isOwn reports whether the client's key is known to be that of the scope's account. It returns an error if the key is
-// that of another one: its charges would pay our orders.
+// askForAccount returns an error if the client's key is that of another account than the scope's: its charges would pay our orders.
 //
 // Asaas names the account of a key and that of an event, and does not document that the names are the same. So
 // where they differ, a charge decides that an event of the scope has brought: the key of another account finds none.
-func (r *run) isOwn(ctx context.Context) (known bool, err error) {
+func (r *run) askForAccount(ctx context.Context) error {
 	status, err := call(ctx, r, func() (*asaas.AccountStatus, error) { return r.client.AccountStatus(ctx) })
 	if isRefusal(err) { // the key may lack the permission
 		status, err = new(asaas.AccountStatus), nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	var account, key string
 	rows, _ := r.db.Query(ctx, `select coalesce(account, ''), coalesce(key, '') from asaas_charges_since where scope = $1`, r.Scope)
 	if _, err = pgx.ForEachRow(rows, []any{&account, &key}, func() error { return nil }); err != nil {
-		return false, err
+		return err
 	}
 	if id := status.ID; id != "" && (id == account || id == key) {
-		return true, nil
+		return nil
 	}
 	charges, err := r.brought(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	for _, charge := range charges {
 		_, err := call(ctx, r, func() (*asaas.Payment, error) { return r.client.Payment(ctx, charge) })
@@ -46,12 +45,12 @@ func (r *run) isOwn(ctx context.Context) (known bool, err error) {
 		if err == nil && !r.DryRun && status.ID != "" {
 			err = exec(ctx, r.db, `update asaas_charges_since set key = $2 where scope = $1`, r.Scope, status.ID)
 		}
-		return err == nil, err
+		return err
 	}
 	if len(charges) == 0 && (status.ID == "" || account == "" && key == "") {
-		return false, nil // there is nothing yet to compare it with
+		return nil // there is nothing yet to compare it with
 	}
-	return false, fmt.Errorf("the API key is that of another account at Asaas, %s: the events of the scope %q are of the account %s, and the key shows none of its "+
+	return fmt.Errorf("the API key is that of another account at Asaas, %s: the events of the scope %q are of the account %s, and the key shows none of its "+
 		"charges %s: correct the key or Scope", cmp.Or(status.ID, "which has no id"), r.Scope, cmp.Or(account, "which has no id"), charges)
 }
 

@@ -35,7 +35,7 @@ type Daily struct {
 	// Logger gets a line for each run, and for each charge that could not be copied. Default: slog.Default().
 	Logger *slog.Logger
 
-	own bool // Client's key is known to be that of the scope's account
+	asked bool // for the account of the key, in the run that is to go on
 }
 
 const (
@@ -98,9 +98,9 @@ func (d *Daily) look(ctx context.Context) (pause time.Duration, err error) {
 		return looks, errors.Join(err, d.end(ctx, `taken = now(), cursor = null`))
 	}
 	r := newRun(d.Client, d.DB, settings)
-	r.own = d.own
+	r.asked = d.asked && settings.Resume != nil
 	report, err := r.do(ctx)
-	d.own = r.own
+	d.asked = r.asked
 	d.tell(ctx, report)
 	ctx = context.WithoutCancel(ctx)
 	ctx, cancel = context.WithTimeout(ctx, 10*time.Second)

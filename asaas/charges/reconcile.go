@@ -104,7 +104,7 @@ type run struct {
 	answers *dated // the client's
 	db      DB
 	seen    map[string]bool // the charges that this run has read
-	own     bool            // the client's key is known to be that of the scope's account
+	asked   bool            // for the account of the key
 	others  map[string]bool // charges without a row that an event is done of: others have booked them
 	at      Cursor
 	within  bool      // the list of a day, which is read to its end
@@ -144,8 +144,9 @@ func (r *run) do(ctx context.Context) (Report, error) {
 	default:
 		err = r.findOthers(ctx)
 	}
-	if err == nil && !r.own {
-		r.own, err = r.isOwn(ctx)
+	if err == nil && !r.asked {
+		err = r.askForAccount(ctx)
+		r.asked = err == nil
 	}
 	if err == nil {
 		err = r.scans(ctx)

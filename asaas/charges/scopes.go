@@ -88,7 +88,7 @@ func (c *Charge) admit(ctx context.Context, tx pgx.Tx, in account, how copying, 
 		return fmt.Errorf("asaas/charges: looking for events of %s: %w", c.ID, err)
 	}
 	if done {
-		return idem.NoRetry(c.unknown("an event of it is done"))
+		return idem.NoRetry(c.unknown("has a done event "))
 	}
 	return nil
 }
@@ -145,11 +145,11 @@ func (c *Charge) madeSince(since time.Time) bool {
 }
 
 func (c *Charge) tooOld(since time.Time) error {
-	return c.unknown(fmt.Sprintf("it was made on %s, and the table is complete since %s", cmp.Or(string(c.Created), "an unknown day"), since.Format(time.DateOnly)))
+	return c.unknown(fmt.Sprintf("was made on %s, the table is complete since %s, ", cmp.Or(string(c.Created), "an unknown day"), since.Format(time.DateOnly)))
 }
 
 func (c *Charge) unknown(why string) error {
-	return fmt.Errorf("asaas/charges: the row of %s of the account %q is missing, and %s: what another program has booked "+
+	return fmt.Errorf("asaas/charges: %s of the account %q %sand its row is missing: what another program has booked "+
 		"of it is not known. If none has, call charges.Filled(ctx, pool, %[2]q, time.Time{}) once, and replay the event. Else run the handlers that booked it, "+
 		"beside charges.Handler(nil), until charges.Reconcile has filled the table: docs/import.md", c.ID, c.Scope, why)
 }
