@@ -47,8 +47,12 @@ func (r *run) askForAccount(ctx context.Context) error {
 		}
 		return err
 	}
-	if len(charges) == 0 && (status.ID == "" || account == "" && key == "") {
-		return nil // there is nothing yet to compare it with
+	if len(charges) == 0 && (status.ID == "" || account == "" && key == "") { // there is nothing of this scope yet to compare it with
+		other, err := one[string](ctx, r.db, `select coalesce(min(scope), $1) from asaas_charges_since where scope <> $1 and $2 <> '' and $2 in (account, key)`, r.Scope, status.ID)
+		if err == nil && other != r.Scope {
+			err = fmt.Errorf("the API key is that of the account of the scope %q, and Scope is %q, under which no event has come: correct the key or Scope", other, r.Scope)
+		}
+		return err
 	}
 	return fmt.Errorf("the API key is that of another account at Asaas, %s: the events of the scope %q are of the account %s, and the key shows none of its "+
 		"charges %s: correct the key or Scope", cmp.Or(status.ID, "which has no id"), r.Scope, cmp.Or(account, "which has no id"), charges)

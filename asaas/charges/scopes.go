@@ -213,7 +213,7 @@ func scopes(ctx context.Context, db DB, scope string) (known bool, others []stri
 		return false, others, err
 	}
 	first, after := keys(scope)
-	const find = `select coalesce((select split_part(event, '/', 2) from idem_events where event >= $1 and event < $2 and type like 'PAYMENT\_%' limit 1), '/')`
+	const find = `select coalesce((select split_part(event, '/', 2) from idem_events where event >= $1 and event < $2 and state = 'done' and type like 'PAYMENT\_%' limit 1), '/')`
 	for _, part := range [][2]string{{first, after}, {"asaas/", first}, {after, "asaas0"}} {
 		name, err := one[string](ctx, db, find, part[0], part[1])
 		switch {
