@@ -44,6 +44,13 @@ func (c *Client) Statement(ctx context.Context, from, until Date, offset int) (*
 	return send[TransactionPage](ctx, c, operation{name: "Statement", method: http.MethodGet, path: "/financialTransactions", query: pageOf(offset, days)})
 }
 
+// AccountStatus returns the state of the key's account, and its id.
+//
+// See https://docs.asaas.com/reference/consult-registration-status-of-the-account.
+func (c *Client) AccountStatus(ctx context.Context) (*AccountStatus, error) {
+	return send[AccountStatus](ctx, c, operation{name: "AccountStatus", method: http.MethodGet, path: "/myAccount/status"})
+}
+
 const pageSize = 100 // the most that Asaas gives
 
 // pageOf returns the query of a page of what days choose.

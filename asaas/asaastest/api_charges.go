@@ -70,8 +70,16 @@ func (f *Fake) listTransactions(r *http.Request) (any, error) {
 	return pageOf(r, found)
 }
 
+// getAccountStatus shows the account as one that is approved.
+func (f *Fake) getAccountStatus(*http.Request) (any, error) {
+	return map[string]string{
+		"id": f.account.id, "commercialInfo": "APPROVED", "bankAccountInfo": "APPROVED", "documentation": "APPROVED", "general": "APPROVED",
+	}, nil
+}
+
 // account holds the charges of all events that were emitted, and the statement of their money.
 type account struct {
+	id        string             // that of the newest event
 	charges   map[string]*charge // by id
 	statement []transaction
 }
@@ -98,10 +106,13 @@ type transaction struct {
 func (a *account) learn(e idem.Event) {
 	var said struct {
 		DateCreated asaas.DateTime  `json:"dateCreated"`
+		Account     asaas.Account   `json:"account"`
 		Payment     json.RawMessage `json:"payment"`
 	}
 	var p asaas.Payment
-	if json.Unmarshal(e.Payload, &said) != nil || json.Unmarshal(said.Payment, &p) != nil || p.ID == "" {
+	err := json.Unmarshal(e.Payload, &said)
+	a.id = said.Account.ID.Or(a.id)
+	if err != nil || json.Unmarshal(said.Payment, &p) != nil || p.ID == "" {
 		return // an event about something else
 	}
 	known := a.charges[p.ID]

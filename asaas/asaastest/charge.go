@@ -146,6 +146,9 @@ func (c *Charge) state() string {
 	return fmt.Sprintf("the charge is %s after %s", c.Payment.Status, c.happened)
 }
 
+// accountID is the account of all events and of a Fake, unless a body says otherwise.
+const accountID = "5d2c7a10-6a1f-4e0b-9d55-0c1b7e2f9a31"
+
 // becomes is the body of an event after which the charge has the status.
 func (c *Charge) becomes(eventType asaas.EventType, status asaas.PaymentStatus) []byte {
 	c.Payment.Status = status
@@ -160,7 +163,7 @@ func (c *Charge) event(eventType asaas.EventType) []byte {
 			ID:          newID(eventType),
 			Event:       eventType,
 			DateCreated: asaas.DateTime(c.Now.Format(time.DateTime)),
-			Account:     value.Of(asaas.Account{ID: value.Of("5d2c7a10-6a1f-4e0b-9d55-0c1b7e2f9a31"), OwnerID: value.Null[string]()}),
+			Account:     value.Of(asaas.Account{ID: value.Of(accountID), OwnerID: value.Null[string]()}),
 		},
 		Payment: c.Payment,
 	})

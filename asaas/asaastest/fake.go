@@ -72,7 +72,7 @@ func New() *Fake {
 		Timeout: 10 * time.Second,
 		start:   time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC), // as the events of Event, 20:45:13 in Brasília
 		emitted: make(map[string]bool),
-		account: account{charges: make(map[string]*charge)},
+		account: account{id: accountID, charges: make(map[string]*charge)},
 	}
 	f.core = fixture.NewCore("asaastest", asaas.OfficialAddresses()[0].Addr().String(),
 		fixture.Settings[Entry]{Start: &f.start, Timeout: &f.Timeout, Observe: &f.Observe})

@@ -132,8 +132,9 @@ func (c Change) moves() bool {
 // that an event leaves out, or has as null or "", stays as it was, and one that the row has not is taken from an older event, too.
 //
 // The error is an [idem.NoRetry] for an event without a time, for a charge's id that is no text, for a status that is newer than this
-// module, for a refund that is done and has no amount, and for the first event of a charge that was made before
-// the table is complete: what another program has booked of it is not known.
+// module, and for a refund that is done and has no amount. It is one where the money may have been booked before: for a charge
+// that has a row under another scope, unless [Apart] allows that, and for one without a row that was made before the table is
+// complete, or that has a done event. And it is one for an event of an account other than that of the scope's events so far.
 func Copy(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) (Change, error) {
 	return copyEvent(ctx, tx, e, false)
 }
@@ -145,7 +146,17 @@ func Copy(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) (Change, error)
 // A charge without a status, which is what an answer of 404 is decoded to, changes nothing and is an
 // error: a key of another account finds no charge either. The other errors are those of [Copy].
 func CopyRead(ctx context.Context, tx pgx.Tx, scope string, p *asaas.Payment, at time.Time) (Change, error) {
-	return copyRead(ctx, tx, scope, p, at, false)
+	return copyRead(ctx, tx, scope, p, at, copying{hasDone: hasDone})
+}
+
+// copying says how a charge without a row is taken.
+type copying struct {
+	filling bool   // others may have booked it, and go on doing so
+	account string // account.id of the event; "" for none
+	made    bool   // the event says that the charge was made just now
+
+	// hasDone reports whether an event of the charge, other than this one, is done: others have booked it.
+	hasDone func(ctx context.Context, tx pgx.Tx, c *Charge) (bool, error)
 }
 
 func copyEvent(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent, filling bool) (Change, error) {
@@ -161,10 +172,11 @@ func copyEvent(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent, filling bo
 		return Change{}, idem.NoRetry(fmt.Errorf("asaas/charges: the event of %s has no time, so that it cannot be told from older ones: %w", c.ID, err))
 	}
 	c.Scope, c.Event, c.number = event.Scope, event.ID, numberOf(event.ID)
-	return c.copy(ctx, tx, filling)
+	account := e.Account.Or(asaas.Account{}).ID.Or("")
+	return c.copy(ctx, tx, copying{filling: filling, account: storable(account), made: e.Event == asaas.EventPaymentCreated, hasDone: hasDone})
 }
 
-func copyRead(ctx context.Context, tx pgx.Tx, scope string, p *asaas.Payment, at time.Time, filling bool) (Change, error) {
+func copyRead(ctx context.Context, tx pgx.Tx, scope string, p *asaas.Payment, at time.Time, how copying) (Change, error) {
 	if p == nil || p.ID == "" || p.Status == "" {
 		return Change{}, errors.New("asaas/charges: what was read is no charge, it has no id or no status: its row is left as it is")
 	}
@@ -174,7 +186,7 @@ func copyRead(ctx context.Context, tx pgx.Tx, scope string, p *asaas.Payment, at
 	}
 	// Asaas's times are of a second: of the events of one second none may count as older.
 	c.Scope, c.At, c.number = scope, at.Truncate(time.Second), -1
-	return c.copy(ctx, tx, filling)
+	return c.copy(ctx, tx, how)
 }
 
 // numberOf returns the number behind the & of an event's id, which rises from one event of Asaas's to the
@@ -194,14 +206,13 @@ const columns = `status, value, original_value, net_value, refunded, refunding, 
 	installment_number, at, number, event`
 
 var (
-	insert = `insert into asaas_charges (scope, id, customer, ` + columns + `)
-		values (` + parameters(1, 28) + `) on conflict (scope, id) do nothing`
+	insert = `insert into asaas_charges (apart, scope, id, customer, ` + columns + `)
+		values (coalesce((select scope from asaas_charges_since where scope = $1 and apart), ''), ` + parameters(1, 28) + `) on conflict do nothing`
 
 	// Postgres before version 18 returns no old row of an update, and in one statement with an upsert this would not
 	// see a row that another transaction inserts meanwhile.
-	lock = `select scope, id, customer, erased, ` + columns + `, (select since from asaas_charges_since s
-			where s.scope = c.scope or s.scope is null order by s.scope is null limit 1)
-		from asaas_charges c where scope = $1 and id = $2 for update`
+	lock = `select c.scope, id, customer, erased, ` + columns + `, s.since, s.seen, s.account
+		from asaas_charges c left join asaas_charges_since s on s.scope = c.scope where c.scope = $1 and id = $2 for update of c`
 
 	update = `update asaas_charges set customer = case when erased then '' else $3 end, (` + columns + `) = row (` + parameters(4, 18) + `,
 			coalesce($19, external_reference), coalesce($20, installment), coalesce($21, subscription), coalesce($22, checkout_session),
@@ -230,22 +241,27 @@ func (c *Charge) args() []any {
 	}
 }
 
-// copy makes the charge its row, unless that is newer, in one round trip. filling is set where a charge
-// without a row may have been booked by others.
-func (c *Charge) copy(ctx context.Context, tx pgx.Tx, filling bool) (Change, error) {
+// copy makes the charge its row, unless that is newer, in one round trip.
+func (c *Charge) copy(ctx context.Context, tx pgx.Tx, how copying) (Change, error) {
 	var before Charge
-	var since *time.Time
+	var in account
 	var inserted, updated bool
 	b := &pgx.Batch{}
 	b.Queue(insert, c.args()...).Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected() == 1; return nil })
-	b.Queue(lock, c.Scope, c.ID).QueryRow(func(row pgx.Row) error { return before.scan(row, &since) })
+	b.Queue(lock, c.Scope, c.ID).QueryRow(func(row pgx.Row) error { return before.scan(row, &in.since, &in.seen, &in.id) })
 	b.Queue(update, c.args()...).Exec(func(tag pgconn.CommandTag) error { updated = tag.RowsAffected() == 1; return nil })
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return Change{}, fmt.Errorf("asaas/charges: copying %s: %w", c.ID, err)
+	err := tx.SendBatch(ctx, b).Close()
+	switch {
+	case errors.Is(err, pgx.ErrNoRows): // its row is that of another scope
+		err = c.elsewhere(ctx, tx)
+	case err != nil:
+		err = fmt.Errorf("asaas/charges: copying %s: %w", c.ID, err)
+	default:
+		err = c.admit(ctx, tx, in, how, inserted)
 	}
 	switch {
-	case inserted && !filling && !c.madeSince(since):
-		return Change{}, idem.NoRetry(c.tooOld(since))
+	case err != nil:
+		return Change{}, err
 	case inserted:
 		return Change{After: before}, nil
 	case updated:
@@ -260,7 +276,7 @@ func (c *Charge) copy(ctx context.Context, tx pgx.Tx, filling bool) (Change, err
 	if !after.learn(c) {
 		return Change{Before: before, After: before, Late: true}, nil
 	}
-	_, err := tx.Exec(ctx, naming, c.Scope, c.ID, after.ExternalReference, after.Installment, after.Subscription, after.CheckoutSession, after.PaymentLink, after.PixQrCodeID)
+	_, err = tx.Exec(ctx, naming, c.Scope, c.ID, after.ExternalReference, after.Installment, after.Subscription, after.CheckoutSession, after.PaymentLink, after.PixQrCodeID)
 	if err != nil {
 		return Change{}, fmt.Errorf("asaas/charges: naming %s: %w", c.ID, err)
 	}
@@ -285,13 +301,15 @@ func (c *Charge) learn(other *Charge) (learned bool) {
 	return learned
 }
 
-// scan reads a row of lock.
-func (c *Charge) scan(row pgx.Row, since **time.Time) error {
+// scan reads a row, with more columns behind its own.
+func (c *Charge) scan(row pgx.Row, more ...any) error {
 	names := c.names()
-	err := row.Scan(&c.Scope, &c.ID, &c.Customer, &c.erased,
+	err := row.Scan(append([]any{
+		&c.Scope, &c.ID, &c.Customer, &c.erased,
 		&c.Status, &c.Value, &c.OriginalValue, &c.NetValue, &c.Refunded, &c.Refunding, &c.Paid, &c.Received, &c.Deleted, &c.Anticipated, &c.BillingType,
 		&c.Created, &c.Due, &c.Credited, &c.ReceivedOn, names[0], names[1], names[2], names[3], names[4], names[5],
-		&c.InstallmentNumber, &c.At, &c.number, &c.Event, since)
+		&c.InstallmentNumber, &c.At, &c.number, &c.Event,
+	}, more...)...)
 	for _, name := range names {
 		*name = nonEmpty(*name)
 	}

@@ -34,6 +34,8 @@ type Daily struct {
 
 	// Logger gets a line for each run, and for each charge that could not be copied. Default: slog.Default().
 	Logger *slog.Logger
+
+	asked bool // for the account of the key, in the run that is to go on
 }
 
 const (
@@ -51,6 +53,9 @@ const (
 func (d *Daily) Run(ctx context.Context) error {
 	if d.Client == nil || d.DB == nil || d.Apply == nil {
 		return errors.New("asaas/charges: Daily needs a Client, a DB and an Apply: set them")
+	}
+	if err := checkScope(ctx, d.DB, d.Scope); errors.Is(err, errNoScope) {
+		return err
 	}
 	for {
 		pause, err := d.look(ctx)
@@ -81,6 +86,9 @@ type state struct {
 func (d *Daily) look(ctx context.Context) (pause time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, turn-5*time.Minute)
 	defer cancel()
+	if err := checkScope(ctx, d.DB, d.Scope); err != nil {
+		return looks, err
+	}
 	s, taken, err := d.take(ctx)
 	if err != nil || !taken {
 		return looks, err
@@ -89,7 +97,10 @@ func (d *Daily) look(ctx context.Context) (pause time.Duration, err error) {
 	if err != nil || !due {
 		return looks, errors.Join(err, d.end(ctx, `taken = now(), cursor = null`))
 	}
-	report, err := Reconcile(ctx, d.Client, d.DB, settings)
+	r := newRun(d.Client, d.DB, settings)
+	r.asked = d.asked && settings.Resume != nil
+	report, err := r.do(ctx)
+	d.asked = r.asked
 	d.tell(ctx, report)
 	ctx = context.WithoutCancel(ctx)
 	ctx, cancel = context.WithTimeout(ctx, 10*time.Second)
@@ -120,10 +131,13 @@ func (d *Daily) look(ctx context.Context) (pause time.Duration, err error) {
 
 // take gives this process a turn, unless another one has it.
 func (d *Daily) take(ctx context.Context) (s state, taken bool, err error) {
-	rows, _ := d.DB.Query(ctx, `insert into asaas_charges_runs as r (scope, taken) values ($1, now() + $2)
-		on conflict (scope) do update set taken = excluded.taken where r.taken <= now() or r.taken > now() + interval '1 day' -- the clock was wrong
-		returning began, unsettled, cursor, now()`, d.Scope, turn)
-	s, err = pgx.CollectOneRow(rows, pgx.RowToStructByPos[state])
+	err = again(ctx, d.DB, func() error {
+		rows, _ := d.DB.Query(ctx, `insert into asaas_charges_runs as r (scope, taken) values ($1, now() + $2)
+			on conflict (scope) do update set taken = excluded.taken where r.taken <= now() or r.taken > now() + interval '1 day' -- the clock was wrong
+			returning began, unsettled, cursor, now()`, d.Scope, turn)
+		s, err = pgx.CollectOneRow(rows, pgx.RowToStructByPos[state])
+		return err
+	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return s, false, nil
@@ -134,7 +148,7 @@ func (d *Daily) take(ctx context.Context) (s state, taken bool, err error) {
 }
 
 func (d *Daily) end(ctx context.Context, set string, args ...any) error {
-	_, err := d.DB.Exec(ctx, `update asaas_charges_runs set `+set+` where scope = $1`, append([]any{d.Scope}, args...)...)
+	err := exec(ctx, d.DB, `update asaas_charges_runs set `+set+` where scope = $1`, append([]any{d.Scope}, args...)...)
 	if err != nil {
 		return fmt.Errorf("asaas/charges: recording a run: %w", err)
 	}
@@ -185,6 +199,9 @@ func (d *Daily) Examine(ctx context.Context, limits check.Limits) []check.Result
 }
 
 func (d *Daily) examine(ctx context.Context) (bad int64, says string, err error) {
+	if err := checkScope(ctx, d.DB, d.Scope); err != nil {
+		return 0, "", err
+	}
 	type run struct {
 		Made         time.Time  // the tables, by their first migration
 		Began, Ended *time.Time // the first run, the last one

@@ -29,8 +29,7 @@
 //	}
 //
 // Installments, renewals, partial refunds and chargebacks are no special cases. A charge whose money came unasked names
-// nothing: it is in the table, and paid charges that match nothing of yours are a query. Where several accounts deliver, the
-// scope is a part of every key, in your tables too: c.After.Scope.
+// nothing: it is in the table, and paid charges that match nothing of yours are a query.
 //
 // A handler of one event type may stand beside it, for what is no money: an e-mail when a boleto was looked at. It
 // runs after the family's, in the same transaction, and sees the new row. If your program needs no event
@@ -76,12 +75,18 @@
 // lists what is paid and has no order; [Unmatched] does so for health. [Daily] books what events that never came would have told, and [Prove] compares a day with the account's statement. GORM, sqlc and database/sql use the handler's transaction as in any handler (package
 // idemsql), and the table as any table. [Copy] is the same without a function.
 //
+// # Several accounts
+//
+// The scope of an account is a part of every key in your tables: c.After.Scope. In this one a charge has one row, whatever scope it
+// comes under: an event under a second one is parked, with both names in its error. So is an event of an account other than that
+// of the scope's events so far. The command idem rescope moves the table with the events. Sandbox beside production is [Apart].
+//
 // # Start in a shop that runs already
 //
 // The row of a charge that another program has booked is not there yet, and its first event here would book all of it again. So
-// the table knows since which day it is complete: from the day on which [Migrate] made it, or the next one in a database
-// with events of Asaas's. The first event of a charge that was made before is parked, with the remedy in its error. A new shop
-// notices nothing. One that runs already starts in three steps:
+// the table knows for each account since which day it is complete: from its first charge here on, and in a new shop from the day on which
+// [Migrate] made it. The first event of a charge that was made before, or that has a done event, is parked, with the remedy in its error. A new shop
+// notices nothing. One that runs already starts in three steps, for each account:
 //
 //  1. Register charges.Handler(nil) beside the old handlers. It copies every charge and books nothing; the old handlers
 //     go on booking.

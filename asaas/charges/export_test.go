@@ -2,6 +2,7 @@ package charges
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,8 +18,18 @@ var (
 
 // FillRead copies a charge as Reconcile does while it fills the table.
 func FillRead(ctx context.Context, tx pgx.Tx, scope string, p *asaas.Payment, at time.Time) (Change, error) {
-	return copyRead(ctx, tx, scope, p, at, true)
+	return copyRead(ctx, tx, scope, p, at, copying{filling: true})
 }
 
 // Look makes one of the looks of Run.
 func (d *Daily) Look(ctx context.Context) (pause time.Duration, err error) { return d.look(ctx) }
+
+// Plan returns how Postgres counts unmatched charges.
+func Plan(ctx context.Context, u *Unmatched) (string, error) {
+	rows, _ := u.DB.Query(ctx, `explain select count(*) from `+named+u.unknown(), u.Scope, u.ofAll())
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return strings.Join(lines, "\n"), err
+}
+
+// Disagree compares the clock of this machine with a time of the database's.
+func Disagree(at time.Time) error { return disagree("the database", at, time.Now()) }

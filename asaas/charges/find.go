@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -23,12 +22,21 @@ func Find(ctx context.Context, db DB, name string, n int) ([]Charge, error) {
 	return list(ctx, db, `where $1 in (external_reference, installment, subscription, checkout_session, customer) order by at desc, id limit $2`, name, n)
 }
 
+// named are the charges c, with the names by which an application may know them in the database's order of text, as the columns have that they are
+// compared with: else Postgres would use no index of those.
+var named = func() string {
+	list := "scope, id, customer, erased, open, " + columns
+	for _, name := range []string{"external_reference", "installment", "subscription", "checkout_session", "payment_link", "pix_qr_code_id"} {
+		list = strings.Replace(list, name, name+` collate "default" as `+name, 1)
+	}
+	return "(select " + list + " from asaas_charges) c "
+}()
+
 // list reads the charges c that the rest of the query chooses.
 func list(ctx context.Context, db DB, rest string, args ...any) ([]Charge, error) {
-	rows, _ := db.Query(ctx, `select scope, id, customer, erased, `+columns+`, null::date from asaas_charges c `+rest, args...)
+	rows, _ := db.Query(ctx, `select scope, id, customer, erased, `+columns+` from `+named+rest, args...)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Charge, err error) {
-		var since *time.Time
-		return c, c.scan(row, &since)
+		return c, c.scan(row)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("asaas/charges: listing charges: %w", err)
@@ -47,11 +55,12 @@ func examine(ctx context.Context, limits check.Limits, name, refused, slow strin
 	bad, says, err := look(ctx)
 	c := check.Result{Source: "asaas", Name: name, Healthy: bad == 0, Says: says, Cause: err}
 	asked, ok := errors.AsType[*pgconn.PgError](err)
+	setting, wrong := errors.AsType[settingError](err)
 	switch {
 	case err == nil:
 		c.Count = new(bad)
-	case errors.Is(err, errNoKnown):
-		c.Healthy, c.Says = false, "Unmatched has no Known: set it"
+	case wrong:
+		c.Healthy, c.Says = false, strings.TrimPrefix(string(setting), "asaas/charges: ")
 	case ok && strings.HasPrefix(asked.Code, "42"):
 		c.Healthy, c.Says = false, "Postgres refuses the query, see the cause: "+refused
 	default:

@@ -58,7 +58,7 @@ func TestTheFirstEventOfAnOlderChargeIsParked(t *testing.T) {
 				}
 				return day.In(asaas.Brasilia()).Format(time.DateOnly)
 			}
-			switch since := query(t, pool, `select since from asaas_charges_since where scope is null`); since {
+			switch since := query(t, pool, `select complete from asaas_charges_migrations`); since {
 			case complete(today):
 			case complete(time.Now()):
 				today = time.Now() // midnight has passed

@@ -184,10 +184,13 @@ func hasEnded(life asaastest.Life) func(context.Context, *pgxpool.Pool) error {
 	}
 }
 
-// Two accounts may have one id: neither sees the other's charge.
-func TestTwoAccountsWithOneIDAreTwoCharges(t *testing.T) {
+// The sandbox and production may have one id: neither sees the other's charge.
+func TestAnAccountThatIsApartMayHaveTheIDsOfAnother(t *testing.T) {
 	t.Parallel()
 	pool, events := newTables(t), newEvents(book)
+	if err := charges.Apart(t.Context(), pool, "shop-2"); err != nil {
+		t.Fatal(err)
+	}
 	charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
 	bodies := [][]byte{charge.Created(), charge.Received(), charge.Refunded()}
 	for _, scoped := range []struct {

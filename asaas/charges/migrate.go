@@ -1,7 +1,6 @@
 package charges
 
 import (
-	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -30,18 +29,12 @@ type DB interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// one returns the one value of a query.
-func one[T any](ctx context.Context, db DB, sql string, args ...any) (T, error) {
-	rows, _ := db.Query(ctx, sql, args...) // the rows have its error
-	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
-}
-
 // Migrate creates or updates the tables of this package, in the first schema of the connection's
 // search_path. Call it at every start, after idem.Migrate: what was done before is skipped, and any number of
 // processes may call it at once.
 //
-// A new table is complete from the day on which it was made, or from the next one if the database has events of
-// Asaas's: see [Filled].
+// The table of a new shop is complete from the day on which it was made. An account that joins later, or whose payments
+// other handlers have booked so far, begins with its first event here: see [Filled].
 func Migrate(ctx context.Context, db DB) error {
 	if err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return migrate(ctx, tx) }); err != nil {
 		return fmt.Errorf("asaas/charges: migrating the tables: %w", err)
@@ -115,36 +108,6 @@ func applied(ctx context.Context, tx pgx.Tx) (n int, err error) {
 	}
 	err = tx.QueryRow(ctx, `select count(*) from asaas_charges_migrations`).Scan(&n)
 	return n, err
-}
-
-// Filled records that the table is complete since a day, by the calendar of Brasília: no other program has booked a charge
-// of the account scope that was made on that day or later, and has no row. The first event of an older charge
-// is refused: another program may have booked a part of it. The zero time is for an account of which no
-// program has ever booked a charge, and for tests.
-//
-// Reconcile without a function calls it, once it has made the rows. An earlier day that is recorded stays.
-func Filled(ctx context.Context, db DB, scope string, since time.Time) error {
-	const earlier = `insert into asaas_charges_since values ($1, least($2, (select since from asaas_charges_since where scope is null)))
-		on conflict (scope) do update set since = least(excluded.since, asaas_charges_since.since)`
-	if _, err := db.Exec(ctx, earlier, scope, dayOf(since)); err != nil {
-		return fmt.Errorf("asaas/charges: recording since when the table is complete: %w", err)
-	}
-	return nil
-}
-
-// madeSince reports whether the charge was made since the table is complete.
-func (c *Charge) madeSince(since *time.Time) bool {
-	return since != nil && (since.Year() <= 1 || c.Created != "" && string(c.Created) >= since.Format(time.DateOnly))
-}
-
-func (c *Charge) tooOld(since *time.Time) error {
-	when := "never"
-	if since != nil {
-		when = since.Format(time.DateOnly)
-	}
-	return fmt.Errorf("asaas/charges: %s of the account %q was made on %s, its row is missing, and the table is complete since %s: what another program has booked "+
-		"of it is not known. If none has, call charges.Filled(ctx, pool, %[2]q, time.Time{}) once, and replay the event. Else run the handlers that booked it, "+
-		"beside charges.Handler(nil), until charges.Reconcile has filled the table: docs/import.md", c.ID, c.Scope, cmp.Or(string(c.Created), "an unknown day"), when)
 }
 
 // dayOf returns the day in Brasília; the zero time is the first day that there is.

@@ -27,8 +27,8 @@ func TestMigrateMakesTheTablesOnceInAnyNumberOfProcesses(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if got := query(t, pool, `select count(*) from asaas_charges_since`); got != "1" {
-		t.Errorf("the day since when the table is complete is recorded %s times", got)
+	if got := query(t, pool, `select count(*) from asaas_charges_migrations`); got != "1" {
+		t.Errorf("the day since when the table may be complete is recorded %s times", got)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestAShopThatRunsAlreadyIsNotTakenForANewOneInASchemaOfItsOwn(t *testing.T)
 		if err := charges.MigrateSchema(t.Context(), tx, schema); err != nil {
 			return err
 		}
-		err := tx.QueryRow(t.Context(), `select (since - (now() at time zone interval '-3 hours')::date)::text from `+schema+`.asaas_charges_since`).Scan(&since)
+		err := tx.QueryRow(t.Context(), `select (complete - (now() at time zone interval '-3 hours')::date)::text from `+schema+`.asaas_charges_migrations`).Scan(&since)
 		if err != nil || since != "1" {
 			t.Errorf("the table is complete in %s days, %v; want 1: the handlers of before have booked charges of today", since, err)
 		}

@@ -46,6 +46,9 @@ type Difference struct {
 // statement says has left, and the table says is still here. Cure a difference with [Reconcile].
 func Prove(ctx context.Context, client *asaas.Client, db DB, scope string, day time.Time) (Proof, error) {
 	p := Proof{Day: asaas.Date(dayOf(day)), Other: make(map[string]asaas.Money)}
+	if err := checkScope(ctx, db, scope); err != nil {
+		return p, err
+	}
 	moved, err := p.read(ctx, client)
 	if err == nil {
 		err = p.compare(ctx, db, scope, moved)
@@ -65,6 +68,7 @@ type movement struct{ came, left asaas.Money }
 // read reads the statement of the day.
 func (p *Proof) read(ctx context.Context, client *asaas.Client) (map[string]*movement, error) {
 	r := &run{Settings: Settings{Calls: 1000}, client: client}
+	r.listen()
 	moved, seen := make(map[string]*movement), make(map[string]bool)
 	list := r.transactions(p.Day, p.Day)
 	list.take = func(_ context.Context, t asaas.Transaction) error {

@@ -87,21 +87,29 @@ type Report struct {
 // An error ends the run, for example if a list moved five times while it was read. The Report is valid all the same: give
 // its Cursor to another run.
 func Reconcile(ctx context.Context, client *asaas.Client, db DB, s Settings) (Report, error) {
+	return newRun(client, db, s).do(ctx)
+}
+
+func newRun(client *asaas.Client, db DB, s Settings) *run {
 	r := &run{Settings: s, client: client, db: db, seen: make(map[string]bool)}
 	r.report.Failed = make(map[string]error)
-	return r.do(ctx)
+	return r
 }
 
 // run is one run of Reconcile.
 type run struct {
 	Settings
 
-	client *asaas.Client
-	db     DB
-	seen   map[string]bool // the charges that this run has read
-	at     Cursor
-	within bool // the list of a day, which is read to its end
-	report Report
+	client  *asaas.Client
+	answers *dated // the client's
+	db      DB
+	seen    map[string]bool // the charges that this run has read
+	asked   bool            // for the account of the key
+	others  map[string]bool // charges without a row that an event is done of: others have booked them
+	at      Cursor
+	within  bool      // the list of a day, which is read to its end
+	read    time.Time // when the last answer was given
+	report  Report
 }
 
 // lag is the age that a reading has at least: the clocks of this machine and of Asaas differ, and lists may be late.
@@ -123,10 +131,22 @@ func (r *run) do(ctx context.Context) (Report, error) {
 	if err := r.check(); err != nil {
 		return r.report, err
 	}
+	if err := checkScope(ctx, r.db, r.Scope); err != nil {
+		return r.report, err
+	}
+	r.listen()
 	fills := r.Apply == nil && !r.DryRun
-	var err error
-	if fills {
+	err := r.tellTheTime(ctx)
+	switch {
+	case err != nil:
+	case fills:
 		err = r.nobodyWaits(ctx)
+	default:
+		err = r.findOthers(ctx)
+	}
+	if err == nil && !r.asked {
+		err = r.askForAccount(ctx)
+		r.asked = err == nil
 	}
 	if err == nil {
 		err = r.scans(ctx)
@@ -177,15 +197,36 @@ func (r *run) check() error {
 	return nil
 }
 
-// nobodyWaits returns an error while events are parked because their charge had no row: the run would take what they
-// bring for booked.
+// nobodyWaits returns an error while events of charges without a row are parked: nobody has booked them, and the run would take
+// what they bring for booked.
 func (r *run) nobodyWaits(ctx context.Context) error {
-	n, err := one[int](ctx, r.db, `select count(*) from idem_events where event like 'asaas/%' and split_part(event, '/', 2) = $1
-		and state = 'parked' and last_error like '%asaas/charges: % its row is missing%'`, r.Scope)
-	if err == nil && n > 0 {
-		err = fmt.Errorf("%d events are parked because the row of their charge was missing, and nobody has booked them: have the handlers that booked "+
-			"so far replay them (idem replay -state parked), then fill the table: docs/import.md", n)
+	first, after := keys(r.Scope)
+	has, err := hasEvents(ctx, r.db)
+	if err != nil || !has {
+		return err
 	}
+	n, err := one[int](ctx, r.db, `select count(*) from idem_events where event >= $1 and event < $2 and state = 'parked' and type like 'PAYMENT\_%'
+		and not exists (select from asaas_charges where id = key and scope = $3)`, first, after, r.Scope)
+	if err == nil && n > 0 {
+		err = fmt.Errorf("%d events are parked whose charges have no row, and nobody has booked them: have the handlers that booked "+
+			"so far replay them (idem replay -state parked), or discard them; then fill the table: docs/import.md", n)
+	}
+	return err
+}
+
+// findOthers finds the charges that others have booked, in one reading of the account's events.
+func (r *run) findOthers(ctx context.Context) error {
+	r.others = make(map[string]bool)
+	has, err := hasEvents(ctx, r.db)
+	if err != nil || !has {
+		return err
+	}
+	first, after := keys(r.Scope)
+	rows, _ := r.db.Query(ctx, `select distinct key from idem_events where event >= $1 and event < $2 and state = 'done' and type like 'PAYMENT\_%'
+		and not exists (select from asaas_charges where id = key and scope = $3)
+		and not exists (select from asaas_charges_since where scope = $3 and since = '0001-01-01')`, first, after, r.Scope)
+	var id string
+	_, err = pgx.ForEachRow(rows, []any{&id}, func() error { r.others[id] = true; return nil })
 	return err
 }
 
@@ -254,7 +295,6 @@ func (r *run) ask(ctx context.Context, id string) (err error) {
 	if r.seen[id], err = r.isRead(ctx, id); err != nil || r.seen[id] {
 		return err
 	}
-	at := time.Now()
 	p, err := call(ctx, r, func() (*asaas.Payment, error) { return r.client.Payment(ctx, id) })
 	if e, ok := errors.AsType[*asaas.APIError](err); ok && e.Status == http.StatusNotFound {
 		r.seen[id] = true
@@ -264,7 +304,7 @@ func (r *run) ask(ctx context.Context, id string) (err error) {
 	if err != nil {
 		return err
 	}
-	return r.take(ctx, p, at)
+	return r.take(ctx, p, r.read)
 }
 
 // isRead reports whether a run before the pause has read a charge, or an event has brought it since.
@@ -284,8 +324,9 @@ func (r *run) take(ctx context.Context, p *asaas.Payment, at time.Time) error {
 	r.seen[p.ID] = true
 	r.report.Read++
 	var c Change
-	err := pgx.BeginFunc(ctx, r.db, func(tx pgx.Tx) (err error) {
-		if c, err = copyRead(ctx, tx, r.Scope, p, at.Add(-lag), r.Apply == nil); err != nil || c.Late {
+	how := copying{filling: r.Apply == nil, hasDone: func(_ context.Context, _ pgx.Tx, c *Charge) (bool, error) { return r.others[c.ID], nil }}
+	err := begin(ctx, r.db, func(tx pgx.Tx) (err error) {
+		if c, err = copyRead(ctx, tx, r.Scope, p, at.Add(-lag), how); err != nil || c.Late {
 			return err
 		}
 		if err = r.apply(ctx, tx, c); err == nil && r.DryRun {

@@ -34,10 +34,8 @@ func (r *run) days(ctx context.Context, s scan) error {
 // list returns the reading of a list of charges.
 func (r *run) list(filter func(from, until asaas.Date) asaas.PaymentFilter) func(context.Context, asaas.Date, asaas.Date) (bool, error) {
 	return func(ctx context.Context, from, until asaas.Date) (bool, error) {
-		var at time.Time
 		return pages(ctx, from == until, pageOf[asaas.Payment]{
 			get: func(ctx context.Context, offset int) (rows []asaas.Payment, more bool, err error) {
-				at = time.Now()
 				r.within = offset > 0
 				defer func() { r.within = false }()
 				page, err := call(ctx, r, func() (*asaas.PaymentPage, error) { return r.client.Payments(ctx, filter(from, until), offset) })
@@ -47,7 +45,7 @@ func (r *run) list(filter func(from, until asaas.Date) asaas.PaymentFilter) func
 				return page.Data.Or(nil), page.HasMore.Or(len(page.Data.Or(nil)) == perPage), nil
 			},
 			id:   func(p asaas.Payment) string { return p.ID },
-			take: func(ctx context.Context, p asaas.Payment) error { return r.take(ctx, &p, at) },
+			take: func(ctx context.Context, p asaas.Payment) error { return r.take(ctx, &p, r.read) },
 		})
 	}
 }
@@ -155,7 +153,11 @@ func call[T any](ctx context.Context, r *run, do func() (*T, error)) (*T, error)
 		}
 	}
 	r.report.Calls++
+	asked := time.Now()
 	answer, err := do()
+	if err == nil {
+		r.read, err = r.readAt(asked)
+	}
 	if e, ok := errors.AsType[*asaas.APIError](err); ok && ctx.Err() == nil {
 		if e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable && e.RetryAfter > 0 {
 			return nil, &pause{e.RetryAfter}

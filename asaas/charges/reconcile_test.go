@@ -322,7 +322,7 @@ func TestAChargeThatAsaasDoesNotShowIsReportedAndItsRowIsLeft(t *testing.T) {
 		t.Errorf("%d charges changed, want none; gone (-want +got):\n%s", report.Changed, diff)
 	}
 	s := gap()
-	s.Scope = "another account"
+	s.Scope = "shop-2"
 	if report := reconcile(t, client, pool, s); len(report.Gone) > 0 {
 		t.Errorf("with the key of another account, %q are gone", report.Gone)
 	}

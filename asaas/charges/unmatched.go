@@ -2,8 +2,8 @@ package charges
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +19,10 @@ import (
 type Unmatched struct {
 	DB DB
 
+	// Scope is the account whose charges are looked at. Where there are several, leave it empty to look at all: then Known
+	// has to compare c.scope, as the references of two accounts may be equal.
+	Scope string
+
 	// Known is an SQL condition on the row c of asaas_charges, true for a charge that the application has a place for. Never
 	// make it of input. Give the columns that it compares an index. A charge that a person has looked at is known,
 	// too: or exists (select from looked_at l where l.charge = c.id).
@@ -31,26 +35,52 @@ type Unmatched struct {
 
 // List returns the newest of them, n at most.
 func (u *Unmatched) List(ctx context.Context, n int) ([]Charge, error) {
-	if u.Known == "" {
-		return nil, errNoKnown
+	if err := u.check(ctx); err != nil {
+		return nil, err
 	}
-	return list(ctx, u.DB, `where `+u.unknown()+` order by at desc, id limit $1`, n)
+	return list(ctx, u.DB, u.unknown()+` order by at desc, id limit $3`, u.Scope, u.ofAll(), n)
 }
 
 // Count returns how many there are.
 func (u *Unmatched) Count(ctx context.Context) (n int64, err error) {
-	if u.Known == "" {
-		return 0, errNoKnown
+	if err := u.check(ctx); err != nil {
+		return 0, err
 	}
-	if n, err = one[int64](ctx, u.DB, `select count(*) from asaas_charges c where `+u.unknown()); err != nil {
+	if n, err = one[int64](ctx, u.DB, `select count(*) from `+named+u.unknown(), u.Scope, u.ofAll()); err != nil {
 		return 0, fmt.Errorf("asaas/charges: counting unmatched charges: %w", err)
 	}
 	return n, nil
 }
 
-func (u *Unmatched) unknown() string { return `paid > 0 and (` + u.Known + `) is not true` }
+// check returns an error where Known would take a charge of one account for that of another.
+func (u *Unmatched) check(ctx context.Context) error {
+	if u.Known == "" {
+		return errNoKnown
+	}
+	if u.Scope != "" {
+		return checkScope(ctx, u.DB, u.Scope)
+	}
+	if strings.Contains(u.Known, "scope") {
+		return nil
+	}
+	scoped, err := one[bool](ctx, u.DB, `select exists (select from asaas_charges_since where scope <> '' and seen is not null)`)
+	if err == nil && scoped {
+		err = errNoScopeInKnown
+	}
+	return err
+}
 
-var errNoKnown = errors.New("asaas/charges: Unmatched has no Known: give it the condition for a charge that the application has a place for")
+// ofAll reports whether the charges of all accounts are looked at.
+func (u *Unmatched) ofAll() bool { return u.Scope == "" }
+
+func (u *Unmatched) unknown() string {
+	return `where paid > 0 and (scope = $1 or $2) and (` + u.Known + `) is not true`
+}
+
+const (
+	errNoKnown        settingError = "asaas/charges: Unmatched has no Known: give it the condition for a charge that the application has a place for"
+	errNoScopeInKnown settingError = "asaas/charges: the accounts of this database have scopes, and Unmatched has no Scope: set it, or have Known compare c.scope"
+)
 
 // looksApart is the time between two looks: the query reads all paid charges.
 const looksApart = 5 * time.Minute

@@ -244,6 +244,18 @@ where source = $1 and not exists (select from idem_events where event >= $1 || '
 	return tag.RowsAffected(), tx.SendBatch(ctx, b).Close()
 }
 
+// RescopeProvider has the package of a provider move the rows of its own tables, by the function SOURCE_rescope (was text, becomes
+// text) along the search_path, if there is one. Its scopes are not escaped.
+func RescopeProvider(ctx context.Context, tx DB, from, to Account) error {
+	var function *string
+	const find = `select to_regprocedure(quote_ident($1 || '_rescope') || '(text, text)')::regproc::text`
+	if err := tx.QueryRow(ctx, find, from.Source).Scan(&function); err != nil || function == nil || from.Scope == to.Scope {
+		return err
+	}
+	_, err := tx.Exec(ctx, `select `+*function+`($1, $2)`, from.Scope, to.Scope)
+	return err
+}
+
 // SetAsideType is the type of bodies without a known account.
 const SetAsideType = "paghooks.set_aside"
 

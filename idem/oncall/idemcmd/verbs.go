@@ -146,12 +146,14 @@ var verbs = []verb{
 		name: "rescope", about: "move the events of an account to another scope or source, before the application uses its new name",
 		more: "An event is recognized by source, account and id. An account that gets a scope, or another one, or a source that\n" +
 			"is renamed, without this, has every event that comes again done twice.\n" +
-			"  1. Stop every process that receives or processes events of the source. The provider repeats what fails meanwhile.\n" +
+			"  1. Stop every process that receives or processes events of the source, or books charges. The provider\n" +
+			"     repeats what fails meanwhile.\n" +
 			"  2. See that consumers have received all that relays published: what comes from there\n" +
 			"     later has the old name, and is stored under that.\n" +
 			"  3. idem rescope -source asaas -account \"\" -to-account shop-1 moves what has no account to shop-1.\n" +
 			"  4. Start the version with the new name.\n" +
-			"All moves, or nothing: it refuses while workers hold events, and where both have an event of the same id. It waits\n" +
+			"What the provider's package stores for each account, such as charges, moves with the events. All moves, or\n" +
+			"nothing: it refuses while workers hold events, and where both have an event of the same id. It waits\n" +
 			"for running transactions, and others wait for it. After renaming a source, use the prebuilt command.",
 		flags: with(bySource, onlyScope, acting, confirming, func(o *options, f *flag.FlagSet) {
 			f.Func("to-account", "the `account` that the events get; \"\" is none", func(text string) error { o.toAccount = &text; return nil })

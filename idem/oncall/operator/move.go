@@ -34,8 +34,10 @@ func (a Account) String() string {
 }
 
 // PlanRescope plans to move all that is stored of one scope to another account, in
-// one transaction: events in every state, their bodies and their order, and the
-// entries of the audit trail about them.
+// one transaction: events in every state, their bodies and their order, the
+// entries of the audit trail about them, and what a package of the provider stores for
+// each account, such as the charges of package charges. That package's tables have to be
+// in the search_path, as they are for the application.
 //
 // An event is recognized by its source, its scope and its id. So an account that gets
 // a scope, or another one, and a source that gets another name have every event of
@@ -125,7 +127,10 @@ func rescope(ctx context.Context, tx pgx.Tx, from, to store.Account) (int64, err
 		return 0, fmt.Errorf("%d events are stored under both, so they may have been done twice: %s: see what was done for each, put that right, "+
 			"and delete the row that says less from idem_events, idem_payloads and idem_archive; then move the rest", n, strings.Join(both, ", "))
 	}
-	return store.Rescope(ctx, tx, from, to)
+	if n, err = store.Rescope(ctx, tx, from, to); err == nil {
+		err = store.RescopeProvider(ctx, tx, from, to)
+	}
+	return n, err
 }
 
 // OldEvent is an event in the table of another program, the receiver that this one replaces: see
