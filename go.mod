@@ -10,7 +10,6 @@ require (
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/speakeasy-api/openapi v1.24.0
 	gopkg.in/yaml.v3 v3.0.1
-	pgregory.net/rapid v1.3.0
 )
 
 require (
