@@ -69,7 +69,7 @@
 //
 // # Keep the spec true
 //
-//	go run github.com/paghooks/paghooks/gen drift -spec spec/asaas.yaml saved/*.json
+//	go run ./gen drift -spec spec/asaas.yaml saved/*.json
 //
 // prints the parts of saved bodies that the spec does not know. The workflow upstream.yml reports weekly what
 // changed in Asaas's own document.
@@ -79,7 +79,7 @@
 // Its own templates for models are not used: they have pointers for optional
 // fields, which cannot tell null from absent, and an import of its runtime. Its functions
 // are added to codegen.TemplateFunctions, a global table. A new release of
-// oapi-codegen can break this: its version is pinned in go.mod, and the golden files of
+// oapi-codegen can break this: its version is pinned in gen/go.mod, and the golden files of
 // testdata/good show the changes:
 //
 //	go test ./gen ./gen/spec ./gen/drift -update && git diff gen
