@@ -46,7 +46,8 @@
 // A const is an enum of one value. An enum, or any text, is an enum that may have newer values. null
 // makes a field optional. A value without a type in Go (another union, a value of any type, an object without
 // known properties, a list with null in it) is a json.RawMessage. An object that contains
-// itself holds a pointer. Names that clash get the suffix Value; x-go-name gives another. The body of an event
+// itself holds a pointer. An object with additionalProperties beside its properties is refused, unless x-go-type has
+// it kept as JSON or read by hand. Names that clash get the suffix Value; x-go-name gives another. The body of an event
 //
 //	allOf: [{$ref: …/PaymentEvent}, {properties: {event: {const: PAYMENT_RECEIVED}}}]
 //
