@@ -42,7 +42,8 @@
 // # From a document to Go
 //
 // Objects and enums that are defined inline are named after their owner and their property, OrderStatus for
-// example. An allOf is one object with the fields of all, and so is a union whose objects a property tells apart.
+// example. An allOf is one object with the fields of all, and so is a union of objects that is a part of one, or that a
+// property tells apart.
 // A const is an enum of one value. An enum, or any text, is an enum that may have newer values. null
 // makes a field optional. A value without a type in Go (another union, a value of any type, an object without
 // known properties, a list with null in it) is a json.RawMessage. An object that contains
