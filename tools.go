@@ -1,11 +1,16 @@
-//go:build tools
+//go:build ignore
 
-// Package tools pins the version of oapi-codegen that the generator in gen
-// uses as a library, so that go.mod and the command line agree on it:
+// Package tools names the tools that make this project's code, and how they are run:
 //
-//	go run github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen -version
+//	go generate ./...                                # gen makes the providers' packages, with both as libraries
+//	go -C gen tool oapi-codegen -version
+//	go -C gen tool validate ../spec/asaas.yaml
 //
-// The build tag keeps it out of every build; only go mod tidy reads it.
+// Their versions are in gen/go.mod. The tag ignore keeps them out of this go.mod: it is part of users' builds, in which
+// it would raise their own versions of these modules.
 package tools
 
-import _ "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen"
+import (
+	_ "github.com/getkin/kin-openapi/cmd/validate"
+	_ "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen"
+)

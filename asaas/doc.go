@@ -172,4 +172,4 @@
 // waited for 14 days. It may send any event twice, with the same id. See https://docs.asaas.com/docs/sobre-os-webhooks.
 package asaas
 
-//go:generate go run ../gen -spec ../spec/asaas.yaml -package .
+//go:generate go run -C ../gen . -spec ../spec/asaas.yaml -package ../asaas

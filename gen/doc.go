@@ -42,11 +42,13 @@
 // # From a document to Go
 //
 // Objects and enums that are defined inline are named after their owner and their property, OrderStatus for
-// example. An allOf is one object with the fields of all, and so is a union whose objects a property tells apart.
+// example. An allOf is one object with the fields of all, and so is a union of objects that is a part of one, or that a
+// property tells apart.
 // A const is an enum of one value. An enum, or any text, is an enum that may have newer values. null
 // makes a field optional. A value without a type in Go (another union, a value of any type, an object without
 // known properties, a list with null in it) is a json.RawMessage. An object that contains
-// itself holds a pointer. Names that clash get the suffix Value; x-go-name gives another. The body of an event
+// itself holds a pointer. An object with additionalProperties beside its properties is refused, unless x-go-type has
+// it kept as JSON or read by hand. Names that clash get the suffix Value; x-go-name gives another. The body of an event
 //
 //	allOf: [{$ref: …/PaymentEvent}, {properties: {event: {const: PAYMENT_RECEIVED}}}]
 //
@@ -69,7 +71,7 @@
 //
 // # Keep the spec true
 //
-//	go run github.com/paghooks/paghooks/gen drift -spec spec/asaas.yaml saved/*.json
+//	go run ./gen drift -spec spec/asaas.yaml saved/*.json
 //
 // prints the parts of saved bodies that the spec does not know. The workflow upstream.yml reports weekly what
 // changed in Asaas's own document.
@@ -79,7 +81,7 @@
 // Its own templates for models are not used: they have pointers for optional
 // fields, which cannot tell null from absent, and an import of its runtime. Its functions
 // are added to codegen.TemplateFunctions, a global table. A new release of
-// oapi-codegen can break this: its version is pinned in go.mod, and the golden files of
+// oapi-codegen can break this: its version is pinned in gen/go.mod, and the golden files of
 // testdata/good show the changes:
 //
 //	go test ./gen ./gen/spec ./gen/drift -update && git diff gen

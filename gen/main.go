@@ -14,8 +14,8 @@ import (
 	"github.com/paghooks/paghooks/gen/spec"
 )
 
-const usage = `usage: go run github.com/paghooks/paghooks/gen -spec SPEC [-overlay FILE]... -package DIR
-       go run github.com/paghooks/paghooks/gen drift -spec SPEC [-overlay FILE]... FILE...
+const usage = `usage: go run github.com/paghooks/paghooks/gen@VERSION -spec SPEC [-overlay FILE]... -package DIR
+       go run github.com/paghooks/paghooks/gen@VERSION drift -spec SPEC [-overlay FILE]... FILE...
 
 	-spec  makes the package in the directory DIR, and DIR/DIRtest for its
 	       tests, of the OpenAPI document SPEC; OpenAPI overlays change SPEC

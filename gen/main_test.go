@@ -18,9 +18,9 @@ func TestWrongCommandLinesSayWhatIsRight(t *testing.T) {
 		want string
 		why  string
 	}{
-		{nil, "usage: go run github.com/paghooks/paghooks/gen -spec ", "no command"},
-		{[]string{"-spec", "spec.yaml"}, "usage: go run github.com/paghooks/paghooks/gen -spec ", "no directory"},
-		{[]string{"generat"}, "usage: go run github.com/paghooks/paghooks/gen -spec ", "a typing error"},
+		{nil, "usage: go run github.com/paghooks/paghooks/gen@VERSION -spec ", "no command"},
+		{[]string{"-spec", "spec.yaml"}, "usage: go run github.com/paghooks/paghooks/gen@VERSION -spec ", "no directory"},
+		{[]string{"generat"}, "usage: go run github.com/paghooks/paghooks/gen@VERSION -spec ", "a typing error"},
 		{[]string{"-spec", "nowhere.yaml", "-package", "."}, "gen: cannot read the spec, check its path: open nowhere.yaml", "no such file"},
 	}
 	for _, test := range tests {

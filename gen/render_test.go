@@ -132,7 +132,7 @@ func TestOverlaysKeepTheOrderOfTheSpec(t *testing.T) {
 		}
 		code = rest
 	}
-	if !strings.Contains(whole, "from gen/drift/testdata/spec.yaml with overlay.yaml.") {
+	if !strings.Contains(whole, "from drift/testdata/spec.yaml with overlay.yaml.") {
 		t.Error("the header does not name the overlay")
 	}
 }

@@ -151,4 +151,4 @@
 //     Drift would report it.
 package zeltapay
 
-//go:generate go run ../gen -spec ../spec/zeltapay.yaml -package .
+//go:generate go run -C ../gen . -spec ../spec/zeltapay.yaml -package ../zeltapay

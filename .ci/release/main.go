@@ -6,14 +6,14 @@
 //	go run ./.ci/release -n v0.2.0 # shows the commit and the tags that the next line makes
 //	go run ./.ci/release v0.2.0    # commits and tags a version, for you to look at and to push
 //
-// The root is one module, and go.work lists the others. Those in idem/…/idem… are for
+// The root is one module, and go.work lists the others. Those in idem/…/idem… and gen are for
 // users. A version has all of them, and a tag for the root and each module for users, on
 // one commit. Modules require that version of each other, without replace, as users need
 // it. go.work lets them build here, also before that version exists: no go.sum has the
 // sums of this repository's own modules.
 //
 // go mod tidy ignores go.work, and would ask a proxy for a version that does not exist:
-// hence tidy.
+// hence tidy. This program needs go.work, too: golang.org/x/mod is none of the root's requirements.
 package main
 
 import (

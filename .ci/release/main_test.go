@@ -11,13 +11,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// shop is a repository with a module for users, and one that only tests.
+// shop is a repository with a module that users import, the generator, which they run, and a module that only tests.
 var shop = map[string]string{
 	"CHANGELOG.md": "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-11-23\n",
 	"LICENSE":      "As you like.\n",
 	"go.mod":       "module github.com/paghooks/paghooks\n\ngo 1.26.0\n",
-	"go.work": "go 1.26.0\n\nuse (\n\t.\n\t./idem/idemx\n\t./tests\n)\n\nreplace (\n" +
+	"go.work": "go 1.26.0\n\nuse (\n\t.\n\t./gen\n\t./idem/idemx\n\t./tests\n)\n\nreplace (\n" +
 		"\tgithub.com/paghooks/paghooks v0.1.0 => .\n\tgithub.com/paghooks/paghooks/idem/idemx v0.1.0 => ./idem/idemx\n)\n",
+	"gen/go.mod":              "module github.com/paghooks/paghooks/gen\n\ngo 1.26.0\n",
+	"gen/go.sum":              "",
+	"gen/main.go":             "package main\n\nfunc main() {}\n",
 	"idem/idem.go":            "package idem\n\nimport \"github.com/paghooks/paghooks/idem/internal/name\"\n\nconst Name = name.Name\n",
 	"idem/internal/name/a.go": "package name\n\nconst Name = \"idem\"\n",
 	"idem/idemx/go.mod":       "module github.com/paghooks/paghooks/idem/idemx\n\ngo 1.26.0\n\nrequire github.com/paghooks/paghooks v0.1.0\n",
@@ -77,20 +80,20 @@ func TestTheGuidesOfAVersionDoNotSpeakOfTheTimeBeforeIt(t *testing.T) {
 func TestAVersionIsOneCommitWithATagForTheRootAndEachModuleForUsers(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	s.says(t, 0, []string{"2 modules beside the root, which require v0.1.0"}, "check")
+	s.says(t, 0, []string{"3 modules beside the root, which require v0.1.0"}, "check")
 	before := s.must(t, "rev-parse", "HEAD")
-	s.says(t, 0, []string{"tags: v0.1.0 idem/idemx/v0.1.0\n", "nothing is changed here"}, "-n", "v0.1.0")
+	s.says(t, 0, []string{"tags: v0.1.0 gen/v0.1.0 idem/idemx/v0.1.0\n", "nothing is changed here"}, "-n", "v0.1.0")
 	if after := s.must(t, "rev-parse", "HEAD"); after != before || s.must(t, "tag") != "" {
 		t.Errorf("-n made commit %s, and the tags %q", after, s.must(t, "tag"))
 	}
 
-	s.says(t, 0, []string{"git push --atomic origin HEAD v0.1.0 idem/idemx/v0.1.0\n"}, "v0.1.0")
+	s.says(t, 0, []string{"git push --atomic origin HEAD v0.1.0 gen/v0.1.0 idem/idemx/v0.1.0\n"}, "v0.1.0")
 	s.says(t, 0, nil, "check")
 	save(t, filepath.Join(s.dir, "CHANGELOG.md"), shop["CHANGELOG.md"]+"\n## [0.2.0] - 2026-11-24\n")
 	s.must(t, "commit", "--quiet", "--all", "-m", "The changelog")
 	s.says(t, 0, nil, "v0.2.0")
 	s.says(t, 0, []string{"which require v0.2.0"}, "check")
-	if diff := cmp.Diff("idem/idemx/v0.1.0\nidem/idemx/v0.2.0\nv0.1.0\nv0.2.0", s.must(t, "tag")); diff != "" {
+	if diff := cmp.Diff("gen/v0.1.0\ngen/v0.2.0\nidem/idemx/v0.1.0\nidem/idemx/v0.2.0\nv0.1.0\nv0.2.0", s.must(t, "tag")); diff != "" {
 		t.Error("tags (-want +got):\n" + diff)
 	}
 	if changed := s.must(t, "status", "--porcelain"); changed != "" {
@@ -100,7 +103,7 @@ func TestAVersionIsOneCommitWithATagForTheRootAndEachModuleForUsers(t *testing.T
 	if diff := cmp.Diff(want, s.must(t, "log", "--format=%s")); diff != "" {
 		t.Error("commits (-want +got):\n" + diff)
 	}
-	for _, tag := range []string{"v0.2.0", "idem/idemx/v0.2.0"} {
+	for _, tag := range []string{"v0.2.0", "gen/v0.2.0", "idem/idemx/v0.2.0"} {
 		if s.must(t, "rev-parse", tag+"^{commit}") != s.must(t, "rev-parse", "HEAD") {
 			t.Errorf("%s is not on the last commit", tag)
 		}

@@ -35,10 +35,13 @@ func (m *module) file(name string) string {
 
 func (m *module) path() string { return m.repository.root + "/" + m.dir }
 
-// isForUsers reports whether users install the module.
+// isForUsers reports whether users import the module, or run it.
 func (m *module) isForUsers() bool {
-	return strings.HasPrefix(m.dir, "idem/") && strings.HasPrefix(path.Base(m.dir), "idem")
+	return m.dir == generator || strings.HasPrefix(m.dir, "idem/") && strings.HasPrefix(path.Base(m.dir), "idem")
 }
+
+// generator is the module that users run. It imports no other of this repository.
+const generator = "gen"
 
 // open reads the modules.
 func open(dir string) (*repository, error) {

@@ -12,13 +12,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"pgregory.net/rapid"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 const orderTable = `create table orders (id text primary key, paid numeric not null default 0);
@@ -247,35 +247,37 @@ func TestWritersAtTheSameTimeLoseAndDoubleNothing(t *testing.T) {
 func TestTheSumOfChangesIsTheRow(t *testing.T) {
 	t.Parallel()
 	pool := newTables(t)
-	rapid.Check(t, func(r *rapid.T) {
+	testkit.Random(t, 100, func(r *rand.Rand) {
 		bodies := randomLife(r)
-		order := rapid.Permutation(indexes(len(bodies))).Draw(r, "order")
-		order = append(order, rapid.SliceOfN(rapid.IntRange(0, len(bodies)-1), 0, 4).Draw(r, "again")...)
-		order = order[rapid.IntRange(0, len(order)-1).Draw(r, "lost"):]
+		order := r.Perm(len(bodies))
+		for range r.IntN(5) { // again
+			order = append(order, r.IntN(len(bodies)))
+		}
+		order = order[r.IntN(len(order)):] // the others are lost
 		tx, err := pool.Begin(t.Context())
 		if err != nil {
-			r.Fatal(err)
+			t.Fatal(err)
 		}
 		defer func() { _ = tx.Rollback(t.Context()) }()
 		newest := -1
 		for _, n := range order {
 			newest = max(newest, n)
 			if err := dispatch(t.Context(), tx, newEvents(book), "", bodies[n]); err != nil {
-				r.Fatal(err)
+				t.Fatal(err)
 			}
 			var equal bool
 			var event string
 			const sums = `select paid = (select sum(paid) from ledger) and received = (select sum(received) from ledger), event from asaas_charges`
 			if err := tx.QueryRow(t.Context(), sums).Scan(&equal, &event); err != nil || !equal || event != asaas.Identify(bodies[newest]).ID {
-				r.Fatalf("after %v of the order %v: sums are equal: %v, the row has %s: %v", n, order, equal, event, err)
+				t.Fatalf("after %v of the order %v: sums are equal: %v, the row has %s: %v", n, order, equal, event, err)
 			}
 		}
 	})
 }
 
 // randomLife are the events of a charge to which anything happens that can.
-func randomLife(r *rapid.T) [][]byte {
-	c := asaastest.NewCharge(rapid.SampledFrom([]asaas.BillingType{"PIX", "BOLETO", "CREDIT_CARD"}).Draw(r, "billing"), asaas.Cents(rapid.Int64Range(500, 1e7).Draw(r, "cents")))
+func randomLife(r *rand.Rand) [][]byte {
+	c := asaastest.NewCharge(testkit.Pick[asaas.BillingType](r, "PIX", "BOLETO", "CREDIT_CARD"), asaas.Cents(500+r.Int64N(1e7)))
 	bodies := [][]byte{c.Created()}
 	steps := map[string]func() []byte{
 		"overdue": c.Overdue, "confirmed": c.Confirmed, "received": c.Received, "cash": c.ReceivedInCash, "undone": c.CashUndone,
@@ -284,7 +286,9 @@ func randomLife(r *rapid.T) [][]byte {
 		"partly": func() []byte { return c.PartiallyRefunded(asaas.Cents(100)) }, "asked": func() []byte { return c.RefundAsked(asaas.Cents(100)) },
 		"asked all": func() []byte { return c.RefundAsked(c.Payment.Value) },
 	}
-	for _, name := range rapid.SliceOfN(rapid.SampledFrom(slices.Sorted(maps.Keys(steps))), 0, 30).Draw(r, "steps") {
+	names := slices.Sorted(maps.Keys(steps))
+	for range r.IntN(31) {
+		name := testkit.Pick(r, names...)
 		was := *c
 		func() {
 			defer func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/paghooks/paghooks/examples/provider/woovi"
 )
 
-//go:generate go -C ../.. run ./gen -spec examples/provider/woovi.yaml -package examples/provider/woovi
+//go:generate go run -C ../../gen . -spec ../examples/provider/woovi.yaml -package ../examples/provider/woovi
 
 // Events takes Woovi's events to their handlers. The key is Woovi's public key.
 func Events(key string) *woovi.Dispatcher {

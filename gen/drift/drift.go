@@ -1,6 +1,6 @@
 // Package drift compares saved bodies with a spec: one body in a file, or one on each line of it.
 //
-//	go run github.com/paghooks/paghooks/gen drift -spec shop.yaml saved/*.json
+//	go run github.com/paghooks/paghooks/gen@latest drift -spec shop.yaml saved/*.json
 //
 // It prints the event types, fields, enum values and types that the spec does not know, without
 // the values of the bodies. Package idem/drift compares events while they are handled, in the
@@ -12,16 +12,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"math/big"
 	"os"
 	"slices"
 	"text/tabwriter"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/paghooks/paghooks/gen/internal/shape"
 	"github.com/paghooks/paghooks/gen/spec"
-	"github.com/paghooks/paghooks/idem/drift"
-	"github.com/paghooks/paghooks/idem/value"
-	"github.com/paghooks/paghooks/internal/shape"
 )
 
 // Report prints a table of the differences between the bodies in files and a spec, which has passed the
@@ -33,19 +33,25 @@ func Report(out io.Writer, s *spec.Spec, files []string) (int, error) {
 			return 0, err
 		}
 	}
-	found := f.watch.Findings()
-	if len(found) == 0 {
+	if len(f.found) == 0 {
 		return 0, nil
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "EVENT\tPATH\tKIND\tCOUNT")
-	for _, d := range found {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", cmp.Or(d.EventType, "-"), cmp.Or(d.Path, "-"), d.Kind, d.Count)
+	for _, d := range slices.SortedFunc(maps.Keys(f.found), difference.compare) {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", cmp.Or(d.eventType, "-"), cmp.Or(d.path, "-"), d.kind, f.found[d])
 	}
 	if err := w.Flush(); err != nil {
 		return 0, fmt.Errorf("gen: cannot print the table: %w", err)
 	}
-	return len(found), nil
+	return len(f.found), nil
+}
+
+// difference is a difference between bodies and the spec. Its kinds are those of package idem/drift.
+type difference struct{ eventType, path, kind string }
+
+func (d difference) compare(other difference) int {
+	return cmp.Or(cmp.Compare(d.eventType, other.eventType), cmp.Compare(d.path, other.path), cmp.Compare(d.kind, other.kind))
 }
 
 // eachBody calls do with each JSON body in a file.
@@ -75,11 +81,11 @@ type finder struct {
 	*spec.Spec
 	events map[string]*shape.Shape           // by event type, and by its aliases
 	made   map[*openapi3.Schema]*shape.Shape // a schema may contain itself
-	watch  drift.Watch
+	found  map[difference]int                // bodies that have it
 }
 
 func newFinder(s *spec.Spec) *finder {
-	f := &finder{Spec: s, events: make(map[string]*shape.Shape), made: make(map[*openapi3.Schema]*shape.Shape)}
+	f := &finder{Spec: s, events: make(map[string]*shape.Shape), made: make(map[*openapi3.Schema]*shape.Shape), found: make(map[difference]int)}
 	for _, family := range s.Families() {
 		for _, e := range family.Events {
 			for _, name := range append(e.Aliases, e.Type) {
@@ -97,15 +103,15 @@ func (f *finder) body(v any) {
 	switch known := f.events[eventType]; {
 	case f.Provider.Event.Ping != "" && event[f.Provider.Event.Ping] != nil: // a test of the address
 	case eventType == "":
-		f.watch.Note("", "", drift.Unreadable)
+		f.found[difference{kind: "unreadable"}]++
 	case known == nil:
-		f.watch.Note(drift.Name(eventType), "", drift.UnknownEvent)
+		f.found[difference{eventType: shape.Name(eventType), kind: "unknown_event"}]++
 	default:
-		seen := make(map[[2]string]bool) // a list has the same path many times
+		seen := make(map[difference]bool) // a list has the same path many times
 		known.Compare("", v, func(path, kind string) {
-			if found := [2]string{path, kind}; !seen[found] {
-				seen[found] = true
-				f.watch.Note(eventType, path, drift.Kind(kind))
+			if d := (difference{eventType, path, kind}); !seen[d] {
+				seen[d] = true
+				f.found[d]++
 			}
 		})
 	}
@@ -156,8 +162,9 @@ func (f *finder) fields(schema *openapi3.Schema) map[string]shape.Field {
 	return out
 }
 
-// isWhole reports whether a number has no fraction, however it is spelled.
+// isWhole reports whether a value.Int holds a number: it has no fraction, however it is spelled, and at most 18 digits.
 func isWhole(v any) bool {
-	n, ok := v.(json.Number)
-	return ok && new(value.Int).UnmarshalJSON([]byte(n)) == nil
+	spelled, _ := v.(json.Number)
+	n, ok := new(big.Rat).SetString(string(spelled))
+	return ok && n.IsInt() && n.Num().CmpAbs(big.NewInt(1e18)) < 0
 }

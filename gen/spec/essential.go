@@ -107,6 +107,9 @@ func (s *Spec) follow(event *openapi3.Schema, path string) (place, error) {
 		if property == nil {
 			_, isScalar := s.FormatOf(p.plain.Value)
 			p.free = p.marked != nil && (IsHandWritten(p.plain.Value) || !isScalar && len(p.plain.Value.Properties) == 0 && p.plain.Value.Items == nil)
+			if IsHandWritten(p.plain.Value) {
+				return p, fmt.Errorf("%s: what has %q is kept as JSON, into which no path leads; correct the path", path, name)
+			}
 			return p, fmt.Errorf("%s: the schema has no property %q; correct the path", path, name)
 		}
 		var nullable bool

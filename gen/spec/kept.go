@@ -14,7 +14,7 @@ import (
 // checkKept walks over the document as it was written, beside the types that are made of it. Each
 // property and each value of an enum must be in them, and each extension must have done something.
 func (l *linter) checkKept() {
-	k := &keeper{linter: l, seen: make(map[string]bool), used: make(map[string]bool)}
+	k := &keeper{linter: l, seen: make(map[string]bool), used: make(map[string]bool), gone: make(map[string]bool)}
 	for webhook, events := range l.events {
 		k.post = []string{"webhooks", webhook, "post"}
 		var results []*openapi3.SchemaRef
@@ -46,6 +46,7 @@ type keeper struct {
 	isCall bool            // it is no event, or it is an operation of the API
 	seen   map[string]bool // places that were compared with a type
 	used   map[string]bool // places of extensions that did something
+	gone   map[string]bool // places of schemas that no type has
 }
 
 // extensionNames are the extensions of schemas and webhooks.
@@ -159,9 +160,29 @@ func (k *keeper) walk(place []string, types []*openapi3.SchemaRef, events []stri
 		k.values(place, m, results)
 	}
 	k.walk(below(place, "items"), items, nil)
-	if isRaw {
-		k.walk(below(place, "additionalProperties"), results, nil)
+	for _, others := range k.others(place, m) {
+		if isRaw {
+			k.walk(others, results, nil)
+			continue
+		}
+		k.gone[pointer(others)] = true
+		k.lost(others, "no Go type has members without a property: x-go-type: json.RawMessage at the object keeps all of it as JSON")
 	}
+}
+
+// others returns the places of the schemas of members that are not among an object's properties. An empty schema, as
+// true, says no more than the absence of one.
+func (k *keeper) others(place []string, m map[string]any) (places [][]string) {
+	for _, name := range []string{"additionalProperties", "unevaluatedProperties"} {
+		if schema, _ := m[name].(map[string]any); len(schema) > 0 {
+			places = append(places, below(place, name))
+		}
+	}
+	patterns, _ := m["patternProperties"].(map[string]any)
+	for pattern := range patterns {
+		places = append(places, below(place, "patternProperties", pattern))
+	}
+	return places
 }
 
 // parts returns the places of the schemas that say more about a schema's value.
@@ -295,6 +316,7 @@ func (k *keeper) findIdle(place []string, v any, names bool) {
 	for name, inner := range members {
 		at := below(place, name)
 		switch {
+		case k.gone[pointer(at)]:
 		case names:
 			k.findIdle(at, inner, false)
 		case slices.Contains(extensionNames, name):

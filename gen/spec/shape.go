@@ -41,13 +41,16 @@ func (s shape) isName() bool {
 }
 
 // flat returns the shape of a schema. seen are the components around it.
-func (n *normal) flat(ref *openapi3.SchemaRef, seen ...string) shape {
+func (n *normal) flat(ref *openapi3.SchemaRef, seen ...string) shape { return n.part(ref, false, seen) }
+
+// part returns the shape of a schema. If it is a part of an object, a union of objects in it has the fields of all.
+func (n *normal) part(ref *openapi3.SchemaRef, ofObject bool, seen []string) shape {
 	if name := SchemaName(ref.Ref); n.from[name] != nil {
 		if slices.Contains(seen, name) {
 			return shape{of: &openapi3.Schema{}}
 		}
 		of := n.from[name]
-		out := n.flat(of, append(slices.Clip(seen), name)...)
+		out := n.part(of, ofObject, append(slices.Clip(seen), name))
 		if out.ref == "" || of.Ref == "" && len(of.Value.AllOf) > 0 {
 			v := *out.of
 			v.Extensions = out.extensions()
@@ -59,13 +62,22 @@ func (n *normal) flat(ref *openapi3.SchemaRef, seen ...string) shape {
 		return shape{of: ref.Value, null: slices.Contains(ref.Value.Type.Slice(), "null")}
 	}
 	out := n.alone(ref.Value)
-	join := len(out.of.Properties) > 0 || len(ref.Value.AllOf) > 0 || ref.Value.Extensions[joinName] != nil || ref.Value.Discriminator != nil
-	for _, part := range ref.Value.AllOf {
+	join := ofObject || len(out.of.Properties) > 0 || len(ref.Value.AllOf) > 0 || ref.Value.Extensions[joinName] != nil || ref.Value.Discriminator != nil
+	parts := make([]shape, len(ref.Value.AllOf))
+	ofObject = ofObject || len(out.of.Properties) > 0
+	for i, part := range ref.Value.AllOf {
+		parts[i] = n.part(part, ofObject, seen)
+		ofObject = ofObject || len(parts[i].of.Properties) > 0
+	}
+	for i, part := range ref.Value.AllOf {
 		if part.Ref == SchemaPrefix+EnvelopeName && n.ownEnvelope() {
 			out.of.AllOf = append(out.of.AllOf, part)
 			continue
 		}
-		out = n.and(out, n.flat(part, seen...))
+		if parts[i].raw && ofObject { // the object came after it
+			parts[i] = n.part(part, true, seen)
+		}
+		out = n.and(out, parts[i])
 	}
 	for _, part := range []*openapi3.SchemaRef{ref.Value.Then, ref.Value.Else} {
 		if part != nil {

@@ -50,9 +50,13 @@ func keysAreText(n *yaml.Node) {
 	}
 }
 
-// prune removes what webhooks do not need: the paths, unless the package has a client, and the
-// components to which nothing refers. They may have any mistake.
+// prune removes what webhooks do not need: the words about the document and its servers, the paths, unless the
+// package has a client, and the components to which nothing refers. They may have any mistake.
 func (t *text) prune() {
+	remove(t.root, func(name string) bool { return name == "tags" || name == "servers" || name == "externalDocs" })
+	if info := element(t.root, "info"); info != nil && info.Kind == yaml.MappingNode {
+		remove(info, func(name string) bool { return name != "title" && name != "version" })
+	}
 	if element(t.root, "webhooks") == nil {
 		for _, key := range t.root.Content {
 			if key.Value == "x-webhooks" { // of OpenAPI 3.0, which has no others

@@ -27,7 +27,7 @@
 // Redeliveries and replays count again. Findings are forgotten when the process
 // ends. To compare stored bodies, save them and run
 //
-//	go run github.com/paghooks/paghooks/gen drift -spec SPEC FILE…
+//	go run github.com/paghooks/paghooks/gen@latest drift -spec SPEC FILE…
 //
 // # Handling of such events
 //

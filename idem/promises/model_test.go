@@ -5,9 +5,9 @@ package promises_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -16,34 +16,37 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
-	"pgregory.net/rapid"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/inside"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // Whatever happens to an inbox, in whichever order, it is as its model says:
 // each event has at most one effect, those of one key have theirs in order, and
 // what was acknowledged is done in the end, or parked where one can see it.
 //
-// To look longer: go test -run TestInboxIsItsModel -rapid.checks=5000. To see a
-// failure again: -rapid.seed, as it says.
+// To look longer: IDEM_TEST_RUNS=5000 go test -tags=long -run TestInboxIsItsModel ./idem/promises.
 func TestInboxIsItsModel(t *testing.T) {
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if !asked {
-		if err := flag.Set("rapid.checks", "60"); err != nil {
-			t.Fatal(err)
-		}
-	}
 	t.Parallel()
 	s := newModelApp(t)
-	rapid.Check(t, func(t *rapid.T) {
-		m := &machine{modelApp: s, model: newModel()}
+	testkit.Random(t, 60, func(r *rand.Rand) {
+		m := &machine{modelApp: s, model: newModel(), Rand: r}
+		defer func() {
+			if t.Failed() {
+				t.Log("what happened:\n", strings.Join(m.happened, "\n "))
+			}
+		}()
 		s.clear()
-		m.Restart(t)
-		t.Repeat(rapid.StateMachineActions(m))
-		m.drain(t)
+		m.Restart()
+		m.Check()
+		for range 1 + r.IntN(60) {
+			name := testkit.Pick(r, slices.Sorted(maps.Keys(actions))...)
+			m.happens(name, "")
+			actions[name](m)
+			m.Check()
+		}
+		m.drain()
 	})
 }
 
@@ -266,37 +269,57 @@ type row struct {
 // machine does things to an inbox, and to its model.
 type machine struct {
 	*modelApp
-	model *model
-	names int
+	*rand.Rand
+	model    *model
+	names    int
+	happened []string
 }
 
-func (m *machine) newEvent(t *rapid.T) *modelEvent {
+// actions are the things that it does.
+var actions = map[string]func(*machine){
+	"deliver": (*machine).Deliver, "deliver concurrent duplicates": (*machine).DeliverConcurrentDuplicates, "redeliver": (*machine).Redeliver,
+	"deliver inline": (*machine).DeliverInline, "redeliver inline": (*machine).RedeliverInline, "go on": (*machine).GoOn,
+	"fail": (*machine).Fail, "step": (*machine).Step, "crash": (*machine).Crash, "restart": (*machine).Restart,
+	"replay": (*machine).Replay, "replay dry": (*machine).DryReplay, "requeue": (*machine).Requeue, "discard": (*machine).Discard,
+	"age": (*machine).Age, "prune": (*machine).Prune,
+}
+
+// happens notes what is done, for a failure.
+func (m *machine) happens(what string, with any) {
+	m.happened = append(m.happened, fmt.Sprintf("%s %+v", what, with))
+}
+
+func (m *machine) newEvent() *modelEvent {
 	m.names++
-	return &modelEvent{
+	e := &modelEvent{
 		id:        fmt.Sprintf("model-%03d", m.names),
-		eventType: rapid.SampledFrom([]string{"paid", "paid", "paid", "odd"}).Draw(t, "type"),
-		key:       rapid.SampledFrom([]string{"model-a", "model-b", "model-c", ""}).Draw(t, "key"),
-		occurred:  rapid.SampledFrom([]int{-2, -1, 0, 0, 1}).Draw(t, "occurred"),
+		eventType: testkit.Pick(m.Rand, "paid", "paid", "paid", "odd"),
+		key:       testkit.Pick(m.Rand, "model-a", "model-b", "model-c", ""),
+		occurred:  testkit.Pick(m.Rand, -2, -1, 0, 0, 1),
+	}
+	m.happens("  new", *e)
+	return e
+}
+
+// anEvent is one that is stored. If there is none, some are delivered; ignored ones are not stored.
+func (m *machine) anEvent() *modelEvent {
+	for len(m.model.events) == 0 {
+		m.Deliver()
+	}
+	id := testkit.Pick(m.Rand, slices.Sorted(maps.Keys(m.model.events))...)
+	m.happens("  of", id)
+	return m.model.events[id]
+}
+
+func (m *machine) Deliver() {
+	for range 1 + m.IntN(4) {
+		e := m.newEvent()
+		m.want(e.id, m.accept(m.inbox, e), m.model.deliver(e))
 	}
 }
 
-// anEvent is one that is stored.
-func (m *machine) anEvent(t *rapid.T) *modelEvent {
-	if len(m.model.events) == 0 {
-		t.Skip("there is none")
-	}
-	return m.model.events[rapid.SampledFrom(slices.Sorted(maps.Keys(m.model.events))).Draw(t, "event")]
-}
-
-func (m *machine) Deliver(t *rapid.T) {
-	for range rapid.IntRange(1, 4).Draw(t, "events") {
-		e := m.newEvent(t)
-		want(t, e.id, m.accept(m.inbox, e), m.model.deliver(e))
-	}
-}
-
-func (m *machine) DeliverConcurrentDuplicates(t *rapid.T) {
-	e := m.newEvent(t)
+func (m *machine) DeliverConcurrentDuplicates() {
+	e := m.newEvent()
 	outcomes := make([]idem.Outcome, 5)
 	var deliveries sync.WaitGroup
 	for i := range outcomes {
@@ -309,56 +332,59 @@ func (m *machine) DeliverConcurrentDuplicates(t *rapid.T) {
 	}
 	slices.Sort(outcomes)
 	slices.Sort(wanted)
-	want(t, e.id, outcomes, wanted)
+	m.want(e.id, outcomes, wanted)
 }
 
-func (m *machine) Redeliver(t *rapid.T) {
-	e := m.anEvent(t)
-	want(t, e.id, m.accept(m.inbox, e), m.model.deliver(e))
+func (m *machine) Redeliver() {
+	e := m.anEvent()
+	m.want(e.id, m.accept(m.inbox, e), m.model.deliver(e))
 }
 
-func (m *machine) DeliverInline(t *rapid.T) {
-	e := m.newEvent(t)
-	want(t, e.id, m.accept(m.processor, e), m.model.deliverInline(e))
+func (m *machine) DeliverInline() {
+	e := m.newEvent()
+	m.want(e.id, m.accept(m.processor, e), m.model.deliverInline(e))
 }
 
-func (m *machine) RedeliverInline(t *rapid.T) {
-	e := m.anEvent(t)
-	want(t, e.id, m.accept(m.processor, e), m.model.deliverInline(e))
-	m.GoOn(t)
+func (m *machine) RedeliverInline() {
+	e := m.anEvent()
+	m.want(e.id, m.accept(m.processor, e), m.model.deliverInline(e))
+	m.GoOn()
 }
 
 // GoOn has the processor go on with what is held no more.
-func (m *machine) GoOn(t *rapid.T) {
+func (m *machine) GoOn() {
 	for inside.Of[interface{ GoingOn() bool }](m.processor).GoingOn() {
 		pause()
 	}
 	m.model.goOn(new(idem.Replayed))
-	want(t, "the error of going on", goOn(m.Context(), m.processor), nil)
+	m.want("the error of going on", goOn(m.Context(), m.processor), nil)
 }
 
 // Fail has the next runs of handlers for one lane fail.
-func (m *machine) Fail(t *rapid.T) {
-	lane := m.anEvent(t).lane()
-	mishaps := rapid.SliceOfN(rapid.SampledFrom([]mishap{
-		mishapError, mishapError, mishapPanic, mishapSwallowed, mishapFinal, mishapLater, mishapAgain,
-	}), 1, 4).Draw(t, "mishaps")
+func (m *machine) Fail() {
+	lane := m.anEvent().lane()
+	var mishaps []mishap
+	for range 1 + m.IntN(4) {
+		mishaps = append(mishaps, testkit.Pick(m.Rand,
+			mishapError, mishapError, mishapPanic, mishapSwallowed, mishapFinal, mishapLater, mishapAgain))
+	}
+	m.happens("  with", mishaps)
 	m.model.mishaps[lane] = append(m.model.mishaps[lane], mishaps...)
 	m.prepare(lane, mishaps)
 }
 
 // Step has workers work until there is nothing left to do.
-func (m *machine) Step(t *rapid.T) {
+func (m *machine) Step() {
 	wanted := m.model.work()
 	slices.Sort(wanted)
-	want(t, "what the workers did", m.work(), wanted)
+	m.want("what the workers did", m.work(), wanted)
 }
 
 // Crash claims the first event of a lane, as a worker does, and dies.
-func (m *machine) Crash(t *rapid.T) {
-	e := modelLane(m.anEvent(t).lane()).head(m.model)
+func (m *machine) Crash() {
+	e := modelLane(m.anEvent().lane()).head(m.model)
 	if e == nil || e.state != idem.StatePending {
-		t.Skip("no worker would take it")
+		return // no worker would take it
 	}
 	if e.claimed {
 		e.crashes++
@@ -369,47 +395,49 @@ func (m *machine) Crash(t *rapid.T) {
 }
 
 // Restart starts the application again, maybe as another version.
-func (m *machine) Restart(t *rapid.T) {
+func (m *machine) Restart() {
 	m.model.deployment = deployment{
-		odd:        rapid.SampledFrom([]string{"handled", "unhandled", "ignored"}).Draw(t, "odd"),
-		passParked: rapid.Bool().Draw(t, "pass parked"),
+		odd:        testkit.Pick(m.Rand, "handled", "unhandled", "ignored"),
+		passParked: testkit.Pick(m.Rand, false, true),
 	}
+	m.happens("  with", m.model.deployment)
 	m.start(m.model.deployment)
 }
 
-func (m *machine) filter(t *rapid.T) (f idem.Filter) {
-	switch rapid.SampledFrom([]string{"all", "key", "id", "type"}).Draw(t, "filter") {
+func (m *machine) filter() (f idem.Filter) {
+	switch testkit.Pick(m.Rand, "all", "key", "id", "type") {
 	case "key":
-		f.Keys = []string{m.anEvent(t).key}
+		f.Keys = []string{m.anEvent().key}
 	case "id":
-		f.IDs = []string{m.anEvent(t).id, m.anEvent(t).id}
+		f.IDs = []string{m.anEvent().id, m.anEvent().id}
 	case "type":
-		f.Types = []string{m.anEvent(t).eventType}
+		f.Types = []string{m.anEvent().eventType}
 	}
-	f.States = rapid.SampledFrom([][]idem.State{
+	f.States = testkit.Pick(m.Rand,
 		nil,
-		{idem.StateParked},
-		{idem.StatePending},
-		{idem.StateRetrying},
-		{idem.StateUnhandled, idem.StateParked, idem.StatePending, idem.StateRetrying},
-	}).Draw(t, "states")
+		[]idem.State{idem.StateParked},
+		[]idem.State{idem.StatePending},
+		[]idem.State{idem.StateRetrying},
+		[]idem.State{idem.StateUnhandled, idem.StateParked, idem.StatePending, idem.StateRetrying},
+	)
+	m.happens("  those", f)
 	return f
 }
 
-func (m *machine) Replay(t *rapid.T) {
-	f := m.filter(t)
+func (m *machine) Replay() {
+	f := m.filter()
 	var wanted idem.Replayed
 	for _, e := range m.model.find(f) {
 		m.model.replay(e, &wanted)
 	}
 	m.model.goOn(&wanted)
 	got, err := m.processor.Replay(m.Context(), f)
-	want(t, "replayed", counted(got), counted(wanted))
-	want(t, "Replay's error", err, nil)
+	m.want("replayed", counted(got), counted(wanted))
+	m.want("Replay's error", err, nil)
 }
 
-func (m *machine) DryReplay(t *rapid.T) {
-	f := m.filter(t)
+func (m *machine) DryReplay() {
+	f := m.filter()
 	var wanted idem.Replayed
 	for _, e := range m.model.find(f) {
 		if m.model.route(e) == "handled" {
@@ -419,46 +447,47 @@ func (m *machine) DryReplay(t *rapid.T) {
 		}
 	}
 	got, err := m.inbox.DryReplay(m.Context(), f)
-	want(t, "replayed dry", counted(got), counted(wanted))
-	want(t, "DryReplay's error", err, nil)
+	m.want("replayed dry", counted(got), counted(wanted))
+	m.want("DryReplay's error", err, nil)
 }
 
-func (m *machine) Requeue(t *rapid.T) {
-	f := m.filter(t)
+func (m *machine) Requeue() {
+	f := m.filter()
 	found := m.model.find(f)
 	for _, e := range found {
 		e.requeue()
 	}
 	n, err := m.inbox.Requeue(m.Context(), f)
-	want(t, "requeued", n, int64(len(found)))
-	want(t, "Requeue's error", err, nil)
+	m.want("requeued", n, int64(len(found)))
+	m.want("Requeue's error", err, nil)
 }
 
-func (m *machine) Discard(t *rapid.T) {
-	f := m.filter(t)
+func (m *machine) Discard() {
+	f := m.filter()
 	if f.IDs == nil && f.Keys == nil && f.Types == nil && f.States == nil {
-		t.Skip("it names nothing")
+		return // it names nothing
 	}
 	found := m.model.find(f)
 	for _, e := range found {
 		e.state, e.inLane, e.held, e.claimed = idem.StateDiscarded, false, false, false
 	}
 	n, err := m.inbox.Discard(m.Context(), f, "by hand")
-	want(t, "discarded", n, int64(len(found)))
-	want(t, "Discard's error", err, nil)
+	m.want("discarded", n, int64(len(found)))
+	m.want("Discard's error", err, nil)
 }
 
 // Age has an event have arrived 100 days ago.
-func (m *machine) Age(t *rapid.T) {
-	e := m.anEvent(t)
+func (m *machine) Age() {
+	e := m.anEvent()
 	e.aged = true
 	m.exec(fmt.Sprintf(`update idem_events set received_at = received_at - interval '100 d' where event = 'notes//%s'`, e.id))
 }
 
-func (m *machine) Prune(t *rapid.T) {
+func (m *machine) Prune() {
 	old := map[idem.State]bool{idem.StateDone: true, idem.StateUnhandled: true, idem.StateDiscarded: true}
 	m.inbox.Retention.Parked = 0
-	if rapid.Bool().Draw(t, "prune parked ones, too") {
+	if testkit.Pick(m.Rand, false, true) {
+		m.happens("  parked ones, too", "")
 		m.inbox.Retention.Parked, old[idem.StateParked] = 50*24*time.Hour, true
 	}
 	for _, e := range m.model.events { // by the first of the two runs
@@ -476,58 +505,58 @@ func (m *machine) Prune(t *rapid.T) {
 	})
 	m.exec(`delete from idem_prunes`) // what is aged was there
 	n, err := m.prunedTwice(m.inbox)
-	want(t, "pruned", n, wanted)
-	want(t, "Prune's error", err, nil)
+	m.want("pruned", n, wanted)
+	m.want("Prune's error", err, nil)
 }
 
 // Check compares the inbox with its model.
-func (m *machine) Check(t *rapid.T) {
-	want(t, "the tables", m.rows(), m.model.rows())
-	want(t, "the effects", m.effects(), m.model.effects)
+func (m *machine) Check() {
+	m.want("the tables", m.rows(), m.model.rows())
+	m.want("the effects", m.effects(), m.model.effects)
 	m.mu.Lock()
-	want(t, "the runs of handlers", m.runs, m.model.runs)
+	m.want("the runs of handlers", m.runs, m.model.runs)
 	m.mu.Unlock()
 	stats, err := m.inbox.Stats(m.Context())
-	want(t, "Stats's error", err, nil)
-	want(t, "the stats", countsOf(stats), m.model.stats())
-	want(t, "lanes whose first event is held back", m.stuck(), 0)
+	m.want("Stats's error", err, nil)
+	m.want("the stats", countsOf(stats), m.model.stats())
+	m.want("lanes whose first event is held back", m.stuck(), 0)
 }
 
 // drain works on all that there is, first as it comes and then again, with
 // handlers that do not fail.
-func (m *machine) drain(t *rapid.T) {
+func (m *machine) drain() {
 	clear(m.model.mishaps)
 	m.prepare("", nil)
 	m.model.odd = "handled"
 	m.start(m.model.deployment)
-	m.Step(t)
-	m.Check(t)
+	m.Step()
+	m.Check()
 	visible := make(map[string]bool)
 	for stored, err := range m.inbox.List(m.Context(), idem.Filter{States: notDone}) {
-		want(t, "List's error", err, nil)
+		m.want("List's error", err, nil)
 		visible[stored.ID] = true
 	}
 	for id, e := range m.model.events {
 		if done := e.state == idem.StateDone || e.state == idem.StateDiscarded; done == visible[id] {
-			t.Errorf("%s is %s, and visible: %t", id, e.state, visible[id])
+			m.Errorf("%s is %s, and visible: %t", id, e.state, visible[id])
 		}
 	}
 	if _, err := m.inbox.Requeue(m.Context(), idem.Filter{States: notDone}); err != nil {
-		t.Fatal(err)
+		m.Fatal(err)
 	}
 	for _, e := range m.model.find(idem.Filter{States: notDone}) {
 		e.requeue()
 	}
-	m.Step(t)
-	m.Check(t)
-	want(t, "events that are not done in the end", len(m.model.find(idem.Filter{States: notDone})), 0)
-	want(t, "effects beyond the first", queryOne[int](m.app, `select count(*) - count(distinct event) from effects`), 0)
+	m.Step()
+	m.Check()
+	m.want("events that are not done in the end", len(m.model.find(idem.Filter{States: notDone})), 0)
+	m.want("effects beyond the first", queryOne[int](m.app, `select count(*) - count(distinct event) from effects`), 0)
 }
 
-func want(t *rapid.T, what string, got, want any) {
-	t.Helper()
+func (m *machine) want(what string, got, want any) {
+	m.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("%s (-want +got):\n%s", what, diff)
+		m.Fatalf("%s (-want +got):\n%s", what, diff)
 	}
 }
 

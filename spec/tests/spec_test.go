@@ -1,6 +1,6 @@
-// Package spec_test has the specs read by others than gen: a parser of OpenAPI
+// Package tests has the specs read by others than gen: a parser of OpenAPI
 // and a validator of JSON Schema that know nothing of this project's extensions.
-package spec_test
+package tests
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/speakeasy-api/openapi/openapi"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
@@ -30,13 +30,13 @@ var specs = []struct {
 	path   string
 	bodies func() []body
 }{
-	{"asaas.yaml", func() (out []body) {
+	{"../asaas.yaml", func() (out []body) {
 		for _, t := range asaastest.Types() {
 			out = append(out, body{string(t), asaastest.Event(t)}, body{string(t), asaastest.Sparse(t)})
 		}
 		return out
 	}},
-	{"zeltapay.yaml", func() (out []body) {
+	{"../zeltapay.yaml", func() (out []body) {
 		for _, layout := range []zeltapaytest.Layout{zeltapaytest.Flat, zeltapaytest.Nested} {
 			for _, t := range zeltapaytest.Types() {
 				out = append(out, body{string(t), layout.Event(t)}, body{string(t), layout.Sparse(t)})
@@ -66,7 +66,7 @@ func read(t *testing.T, path string) *openapi.OpenAPI {
 
 func TestTheSpecsHaveWhatClientsAreMadeOf(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"asaas.yaml", "zeltapay.yaml"} {
+	for _, path := range []string{"../asaas.yaml", "../zeltapay.yaml"} {
 		api := read(t, path)
 		if license := api.GetInfo().GetLicense(); license.GetIdentifier() != "MIT" {
 			t.Errorf("%s: its license is %q", path, license.GetIdentifier())
@@ -165,7 +165,7 @@ func TestABodyFitsItsOwnWebhookAndNoOther(t *testing.T) {
 
 func TestAnEnumTakesValuesThatAreNewer(t *testing.T) {
 	t.Parallel()
-	schemas := compiled(t, "asaas.yaml")
+	schemas := compiled(t, "../asaas.yaml")
 	for why, test := range map[string]struct {
 		change asaastest.Change
 		fits   bool
@@ -196,7 +196,7 @@ func TestAnEnumTakesValuesThatAreNewer(t *testing.T) {
 func TestTheSpecTakesNullWhereTheDecoderDoes(t *testing.T) {
 	t.Parallel()
 	sent := []string{"WebhookCreate", "WebhookUpdate", "WithdrawalAnswer"}
-	for _, path := range []string{"asaas.yaml", "zeltapay.yaml"} {
+	for _, path := range []string{"../asaas.yaml", "../zeltapay.yaml"} {
 		spec := asJSON(t, path)
 		c := jsonschema.NewCompiler()
 		if err := c.AddResource("spec.json", spec); err != nil {
@@ -217,7 +217,7 @@ func TestTheSpecTakesNullWhereTheDecoderDoes(t *testing.T) {
 
 func TestAQuestionAboutAWithdrawalFitsItsWebhookAndNoEvent(t *testing.T) {
 	t.Parallel()
-	schemas := compiled(t, "asaas.yaml")
+	schemas := compiled(t, "../asaas.yaml")
 	for body, fits := range map[string]bool{
 		`{"type":"BILL","transfer":null,"bill":{"id":"623471","status":"PENDING","value":20,"bankId":null,"bank":{"code":"237"}}}`: true,
 		`{"type":"PIX_QR_CODE","pixQrCode":{"id":"aa10","value":2,"qrCode":{"payer":null},"externalAccount":{"name":"Ana"}}}`:      true,

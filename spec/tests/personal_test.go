@@ -1,4 +1,4 @@
-package spec_test
+package tests
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
@@ -112,13 +112,13 @@ func TestNoPersonalFieldIsPrintedLoggedOrReported(t *testing.T) {
 		bodies func(eventType string) [][]byte
 		parse  func([]byte) (any, error)
 	}{
-		{"asaas.yaml", func(eventType string) [][]byte {
+		{"../asaas.yaml", func(eventType string) [][]byte {
 			if t := asaas.EventType(eventType); t.Known() {
 				return [][]byte{asaastest.Event(t)}
 			}
 			return nil // a question about a withdrawal, which is no event
 		}, func(b []byte) (any, error) { return asaas.Parse(b) }},
-		{"zeltapay.yaml", func(eventType string) [][]byte {
+		{"../zeltapay.yaml", func(eventType string) [][]byte {
 			return [][]byte{zeltapaytest.Event(zeltapay.EventType(eventType)), zeltapaytest.Nested.Event(zeltapay.EventType(eventType))}
 		}, func(b []byte) (any, error) { return zeltapay.Parse(b) }},
 	} {
