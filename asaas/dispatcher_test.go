@@ -143,17 +143,6 @@ func TestAnAccountWithoutAScopeIsAMistakeAndNoRefusal(t *testing.T) {
 	}
 }
 
-func TestACurlByHandIsToldItsHeader(t *testing.T) {
-	t.Parallel()
-	r := delivery(token, event)
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	w := httptest.NewRecorder()
-	idem.NewProcessor(idemtest.Pool(t), asaas.NewDispatcher(token)).ServeHTTP(w, r)
-	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "content_type_is_not_application_json") {
-		t.Errorf("answered %d %s", w.Code, w.Body)
-	}
-}
-
 func TestOnlyAllowedAddressesMayDeliver(t *testing.T) {
 	t.Parallel()
 	const asaasAddress = "52.67.12.206"

@@ -19,9 +19,8 @@ import (
 // event is stored as it came and parked; its error says what the body looks like. No source is asked for a
 // handler of that name.
 //
-// Each delivery is an event with an ID of its own, "unreadable-…", unless the body has an id: many bodies may
-// have been turned into one. A replay parks the event again. Have the provider deliver it anew, then
-// discard it.
+// Each delivery is an event with an ID of its own, "unreadable-…": many bodies may have been turned into one. A
+// replay parks the event again. Have the provider deliver it anew, then discard it.
 const UnreadableType = store.UnreadableType
 
 // Why a delivery with the right token or secret was not stored: the reasons of package health's check

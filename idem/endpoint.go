@@ -295,7 +295,7 @@ func (ep *Endpoint) normalize(e Event) (Event, error) {
 		return e, err
 	}
 	switch {
-	case e.Type == "" && (e.ID == "" || e.ID == BodyID(e.Payload)): // of many such deliveries none is a duplicate
+	case e.Type == "": // of many such deliveries none is a duplicate, and an id may be an envelope's
 		e.ID = "unreadable-" + rand.Text()
 	case e.ID == "":
 		e.ID = BodyID(e.Payload)
