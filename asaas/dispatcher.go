@@ -45,13 +45,12 @@ const TokenHeader = "Asaas-Access-Token"
 // Why a delivery was refused, beside the reasons of package provider: the Reason of the
 // [idem.Refusal] that [Verify] and Open of a [Dispatcher] return.
 const (
-	ReasonFormEncoded          idem.Reason = "form_encoded"                         // the webhook has apiVersion 2
-	ReasonNotJSON              idem.Reason = "content_type_is_not_application_json" // genuine, but the Content-Type says that it is a form
-	ReasonWithdrawalValidation idem.Reason = "withdrawal_validation"                // a question about a withdrawal, not an event
+	ReasonFormEncoded          idem.Reason = "form_encoded"          // the webhook has apiVersion 2
+	ReasonWithdrawalValidation idem.Reason = "withdrawal_validation" // a question about a withdrawal, not an event
 )
 
-// guard refuses forms, which have no token with an old apiVersion, and questions about
-// withdrawals: see [provider.Definition].
+// guard refuses forms without a token, as an old apiVersion sends them, and questions about
+// withdrawals: see [provider.Definition]. With the token the body counts, whatever its Content-Type says.
 func guard(h http.Header, body []byte, err error) error {
 	refusal, isRefusal := errors.AsType[*idem.Refusal](err)
 	switch {
@@ -60,8 +59,6 @@ func guard(h http.Header, body []byte, err error) error {
 			"by hand, send the headers Asaas-Access-Token and Content-Type: application/json")
 	case err != nil:
 		return err
-	case isForm(h):
-		return refuse(ReasonNotJSON, "the Content-Type says that the body is a form, as curl -d does unasked: add -H 'Content-Type: application/json'")
 	case isWithdrawalValidation(body):
 		return refuse(ReasonWithdrawalValidation, "Asaas asks here whether a withdrawal may be made or a split kept, and cancels it without an answer: "+
 			"point the withdrawal validation at a URL of its own, in the security settings at Asaas")

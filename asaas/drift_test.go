@@ -64,7 +64,7 @@ var changes = []change{
 	{"a list as an object", `"refunds":null`, `"refunds":{"data":[]}`, "parked", "payment.refunds", "changed_type payment.refunds"},
 	{"a changed type in a list", `"refunds":null`, `"refunds":[{"value":1},{"value":true}]`, "parked", "payment.refunds.value", "changed_type payment.refunds[].value"},
 	{"the family as a list", `"payment":{"object"`, `"payment":[],"old":{"object"`, "parked", "payment", "unknown_field old, changed_type payment"},
-	{"no JSON any more", `{"id":"evt`, `{"id:"evt`, "unhandled", "", "unreadable "},
+	{"no JSON any more", `{"id":"evt`, `{"id:"evt`, "parked", "JSON that is not whole", "unreadable "},
 }
 
 // shop counts what its handler was given.

@@ -3,6 +3,7 @@ package idem
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -25,7 +27,10 @@ import (
 //
 // The exported fields are settings: change them before the first event.
 type Endpoint struct {
-	// MaxBody is the largest number of bytes of a body; a larger body is answered with 413. Default: 1 MiB.
+	// MaxBody is the largest number of bytes of a body; a larger body is answered with 413, and counts as a failed
+	// delivery. Default: 16 MiB. Most events have a few thousand bytes, but Asaas's CHECKOUT events hold the pictures
+	// of the items, as base64: three photos of 4 MB fit. A strange sender's body is not read where a token is sent;
+	// where the body is signed, it takes memory while it arrives, for 8 seconds at most.
 	MaxBody int64
 
 	// Logger gets a line per delivery and attempt, without bodies or secrets: failures as errors, refusals as
@@ -56,7 +61,7 @@ type Endpoint struct {
 	RedactError func(error) string
 
 	source   Source
-	failures atomic.Int64 // deliveries in a row that were not acknowledged: see package health
+	failures count.Deliveries // that were not acknowledged: see package health
 	refused  *count.Refusals
 	failing  *count.Failures // in workers
 	outages  count.Outages
@@ -68,7 +73,7 @@ type Endpoint struct {
 // defaults. It panics if the source's name cannot be used: see [Source].
 func newEndpoint(source Source) Endpoint {
 	checkSource(source)
-	return Endpoint{MaxBody: 1 << 20, Logger: slog.Default(), source: source, refused: count.NewRefusals(), failing: new(count.Failures)}
+	return Endpoint{MaxBody: 16 << 20, Logger: slog.Default(), source: source, refused: count.NewRefusals(), failing: new(count.Failures)}
 }
 
 // checkSettings finds a setting that makes no sense.
@@ -123,12 +128,30 @@ func (ep *Endpoint) serve(
 		if err != nil {
 			ep.logError(r.Context(), "webhook dry run failed", e, err)
 		}
-		respond(w, http.StatusServiceUnavailable, fmt.Sprintf(`{"received":false,"dry_run":%q}`, outcome))
+		respond(w, http.StatusServiceUnavailable, dryAnswer(r, e, outcome, err))
 	default:
-		ep.refused.Genuine(pathOf(r)) // a dry run may be a canary's, which has the application's own secret
+		if e.Type != "" { // a body that names no event is no sign that events arrive
+			ep.refused.Genuine(pathOf(r)) // a dry run may be a canary's, which has the application's own secret
+		}
 		outcome, _ := accept(r.Context(), delivery{e, begun})
 		answer(w, outcome)
 	}
+}
+
+// dryAnswer returns the answer to a delivery with [DryRunHeader]. If the header has the [BodyID] of another body, and
+// the receiver did not recognize the event, something has changed the body on the way, which is the cause.
+func dryAnswer(r *http.Request, e Event, outcome Outcome, err error) string {
+	sent, changed := r.Header.Get(DryRunHeader), false
+	switch outcome {
+	case Parked, Unhandled, Ignored:
+		changed = true
+	case Published:
+		changed = err != nil
+	}
+	if changed && strings.HasPrefix(sent, "sha256:") && sent != BodyID(e.Payload) {
+		return refusedBody(ReasonChangedBody)
+	}
+	return fmt.Sprintf(`{"received":false,"dry_run":%q}`, outcome)
 }
 
 // readTime is the time that a delivery may take to arrive.
@@ -139,7 +162,7 @@ const readTime = 8 * time.Second
 func (ep *Endpoint) open(w http.ResponseWriter, r *http.Request) (e Event, err error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return e, &rejection{http.StatusMethodNotAllowed, fmt.Errorf("idem: method is %s: a delivery is a POST", r.Method)}
+		return e, &rejection{status: http.StatusMethodNotAllowed, says: fmt.Sprintf("method is %s: a delivery is a POST", r.Method)}
 	}
 	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.ReadTimeout == 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime)) // unless w is wrapped
@@ -149,32 +172,41 @@ func (ep *Endpoint) open(w http.ResponseWriter, r *http.Request) (e Event, err e
 		e, err = ep.source.Open(r)
 		return err
 	})
+	if err == nil {
+		err = checkBody(e)
+	}
 	return e, err
 }
 
 // refuse answers a request that could not be opened: 401 if the request is not genuine, the status of its
-// rejection if it is no delivery at all, and otherwise 503.
+// rejection if it is no delivery at all or has no body that can be read, and otherwise 503.
 func (ep *Endpoint) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
 	o := Observation{Outcome: Retrying, Err: err}
 	status, body := http.StatusServiceUnavailable, `{"received":false}`
 	var rejected *rejection
 	var refusal *Refusal
 	switch {
-	case errors.As(err, &rejected):
+	case errors.As(err, &rejected) && rejected.reason == "":
 		o.Outcome, status = Rejected, rejected.status
+	case errors.As(err, &rejected):
+		status, body = rejected.status, refusedBody(rejected.reason)
 	case errors.As(err, &refusal):
 		o.Outcome, o.Path = Refused, pathOf(r)
 		if !isDryRun(r) {
 			ep.countRefusal(o.Path, refusal)
 		}
-		body = fmt.Sprintf(`{"received":false,"reason":%q}`, string(refusal.Reason))
-		if !refusal.isOwnFault() && refusal.SignedBody == "" {
+		body = refusedBody(refusal.Reason)
+		if !refusal.isOwnFault() && refusal.SignedBody == "" && !refusal.Altered {
 			status = http.StatusUnauthorized
 		}
 	}
 	ctx, s := ep.startSpan(r.Context(), StageDelivery, Event{}, "", start)
 	s.report(ctx, o)
 	respond(w, status, body)
+}
+
+func refusedBody(reason Reason) string {
+	return fmt.Sprintf(`{"received":false,"reason":%q}`, string(reason))
 }
 
 func (ep *Endpoint) countRefusal(path string, r *Refusal) {
@@ -259,14 +291,22 @@ func (ep *Endpoint) normalize(e Event) (Event, error) {
 	if len(e.Scope) > store.MaxName {
 		return e, fmt.Errorf("the scope has %d bytes, at most %d can be stored: give the account a shorter one, its events are asked for again until then", len(e.Scope), store.MaxName)
 	}
+	if err := checkBody(e); err != nil {
+		return e, err
+	}
 	switch {
+	case e.Type == "": // of many such deliveries none is a duplicate, and an id may be an envelope's
+		e.ID = "unreadable-" + rand.Text()
 	case e.ID == "":
 		e.ID = BodyID(e.Payload)
 	case !store.Nameable(e.ID):
 		e.ID = BodyID([]byte(e.ID)) // the same id is the same event, also when its body is formatted anew
 	}
-	if !store.Nameable(e.Type) {
-		e.Type = ""
+	switch {
+	case e.Type == "":
+		e.Type = UnreadableType
+	case !store.Nameable(e.Type):
+		e.Type = BodyID([]byte(e.Type)) // a name, though an unknown one
 	}
 	if !store.Nameable(e.Key) {
 		e.Key = BodyID([]byte(e.Key))
@@ -282,7 +322,7 @@ func (ep *Endpoint) normalize(e Event) (Event, error) {
 
 // ignores calls the source's Ignores. If Ignores panics, the event is stored.
 func (ep *Endpoint) ignores(e Event) (yes bool) {
-	if e.Type == store.SetAsideType {
+	if e.Type == store.SetAsideType || e.Type == UnreadableType {
 		return false
 	}
 	_ = pgtx.Protect(func() error {
@@ -301,8 +341,20 @@ func (ep *Endpoint) route(ctx context.Context, e Event) (Work, error) {
 	if e.Type == store.SetAsideType {
 		return nil, errSetAside
 	}
-	work, err := pgtx.Within(ctx, pgtx.ErrDecoderHangs, func() (Work, error) { return ep.source.Route(e) }, func(Work) {})
+	work, err := pgtx.Within(ctx, pgtx.ErrDecoderHangs, func() (Work, error) { return routeBy(ep.source, e) }, func(Work) {})
 	return work, ep.redacted(err)
+}
+
+// routeBy calls a source's Route, for an event that names itself.
+func routeBy(source interface{ Route(Event) (Work, error) }, e Event) (Work, error) {
+	if e.Type == UnreadableType {
+		e.Type = "" // as the source has opened it
+	}
+	work, err := source.Route(e)
+	if e.Type == "" { // the source may have a handler for all that it does not know
+		return nil, unreadable(e.Payload)
+	}
+	return work, err
 }
 
 // redacted returns an error of the application as it may be stored, logged and shown.

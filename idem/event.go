@@ -3,9 +3,7 @@ package idem
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -27,7 +25,7 @@ type Event struct {
 	Scope  string // the provider's account or environment, at most 255 bytes; "" if there is only one
 	ID     string // the provider's event id; "sha256:…" of the body if the provider gives none, or of an id that cannot be stored
 
-	Type string // the provider's event name: "PAYMENT_RECEIVED"
+	Type string // the provider's event name: "PAYMENT_RECEIVED"; [UnreadableType] if the body names no event
 	Key  string // the entity the event is about: "pay_123"; "" if there is none
 
 	OccurredAt time.Time // the provider's own time of the event; zero if the provider gives none
@@ -66,13 +64,13 @@ const (
 	Pending   Outcome = "pending"   // stored by an inbox; its workers are next
 	Retrying  Outcome = "retrying"  // not done, and rolled back: the provider delivers it again, or a worker tries it again
 	Unhandled Outcome = "unhandled" // no handler: stored with its payload for Replay
-	Parked    Outcome = "parked"    // does not decode, or failed too often: stored with its payload for Replay
+	Parked    Outcome = "parked"    // names no event, does not decode, or failed too often: stored with its payload for a person
 	Published Outcome = "published" // confirmed by the broker of a relay; its consumers are next
 	Duplicate Outcome = "duplicate" // the event was stored before; nothing ran
 	Ignored   Outcome = "ignored"   // the application ignores this type; nothing is stored
 	Unknown   Outcome = "unknown"   // the answer to COMMIT was lost, or came too late to count, and Postgres could not be asked; the next delivery or attempt finds out
 	Refused   Outcome = "refused"   // not genuine; nothing is stored
-	Rejected  Outcome = "rejected"  // not a delivery at all: wrong method, too large, cut off
+	Rejected  Outcome = "rejected"  // not a delivery at all: wrong method
 )
 
 // Acknowledged reports whether the provider may forget the event: the event is committed, confirmed by a
@@ -128,8 +126,9 @@ type Source interface {
 	// alone show not to be genuine, and only then reads the body, with [ReadBody].
 	//
 	// A [*Refusal] means that the delivery is not genuine or not an event. Any other error means that Open
-	// could not decide, and the provider is asked to deliver again. A genuine body that does not decode is
-	// not an error: its event has no Type, and an ID made by [BodyID].
+	// could not decide, and the provider is asked to deliver again. A genuine body that names no event is
+	// not an error: the event has no Type, and an ID made by [BodyID]. If it is empty, it is delivered
+	// again; otherwise it is parked: see [UnreadableType].
 	Open(r *http.Request) (Event, error)
 
 	// Ignores reports whether events of a type are acknowledged without being
@@ -178,10 +177,15 @@ type Refusal struct {
 	// secret, for example. The answer is 503, as for ReasonNotConfigured.
 	Misconfigured bool
 
-	// SignedBody is the [BodyID] of a delivery that is signed with the right secret, at a time too far from
-	// this server's; "" for any other delivery. The answer is 503, and package health reports the number of
+	// SignedBody is the [BodyID] of a delivery that is signed with the right secret, and refused for the time
+	// that was signed, or for a header that was not; "" for any other delivery. The answer is 503, and package health reports the number of
 	// such bodies.
 	SignedBody string
+
+	// Altered is set if no secret verifies the body because it cannot be the body that was signed: it is
+	// empty, not whole, too large to be read, or no JSON object. The answer is 503: it may be the
+	// provider's, altered on the way.
+	Altered bool
 
 	// OfProvider is set if the delivery came from an address that only the provider
 	// delivers from, as far as the application knows.
@@ -214,43 +218,3 @@ func (c Credentials) Format(f fmt.State, _ rune) {
 func (c Credentials) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, `{"scope":%q,"secrets":%d}`, c.Scope, len(c.Secrets)), nil
 }
-
-// ReadBody reads the body of a delivery, for [Source.Open]. Return its error as it is, or wrapped: the answer
-// is 413 if the body is larger than MaxBody, and otherwise 408.
-func ReadBody(r *http.Request) ([]byte, error) {
-	if b, ok := r.Body.(limitedBody); ok && r.ContentLength > b.limit {
-		return nil, tooLarge(b.limit) // without waiting for the body
-	}
-	body, err := io.ReadAll(r.Body)
-	var limit *http.MaxBytesError
-	switch {
-	case errors.As(err, &limit):
-		return nil, tooLarge(limit.Limit)
-	case err != nil:
-		return nil, &rejection{http.StatusRequestTimeout, fmt.Errorf("idem: the body did not arrive whole: %w", err)}
-	}
-	return body, nil
-}
-
-// limitedBody is a body of which at most limit bytes are read.
-type limitedBody struct {
-	io.ReadCloser
-	limit int64
-}
-
-func tooLarge(limit int64) error {
-	return &rejection{
-		http.StatusRequestEntityTooLarge,
-		fmt.Errorf("idem: the body is larger than %d bytes: raise MaxBody if it is genuine", limit),
-	}
-}
-
-// rejection is the reason for which a request is no delivery, with the status to answer.
-type rejection struct {
-	status int
-	err    error
-}
-
-func (r *rejection) Error() string { return r.err.Error() }
-
-func (r *rejection) Unwrap() error { return r.err }

@@ -19,9 +19,7 @@ func (ep *Endpoint) Examine(_ context.Context, limits check.Limits) []check.Resu
 		ep.examineSilence(x)
 	}
 	if limits.MaxFailures > 0 {
-		n := ep.failures.Load()
-		x.add("deliveries", n < int64(limits.MaxFailures), fmt.Sprintf("%d deliveries have failed in a row", n),
-			"the provider will slow down its queue, and stop it (Asaas after 15): see the errors in this application's log, and put right what they say")
+		ep.examineDeliveries(x)
 		ep.examineRefused(x)
 	}
 	hangs, says := ep.hangs.Any() // events go on without them, and nobody sees how many fail
@@ -59,6 +57,23 @@ func (x *examination) add(name string, healthy bool, says, remedy string) *check
 	}
 	x.checks = append(x.checks, check.Result{Source: x.source, Name: name, Healthy: healthy, Says: says})
 	return &x.checks[len(x.checks)-1]
+}
+
+// examineDeliveries checks that genuine deliveries are acknowledged, and names the reasons if not.
+func (ep *Endpoint) examineDeliveries(x *examination) {
+	n, reasons, hint := ep.failures.InARow()
+	healthy, says := n < x.limits.MaxFailures, fmt.Sprintf("%d deliveries have failed in a row", n)
+	remedy := "the provider will slow down its queue, and stop it (Asaas after 15): see the errors in this application's log, and put right what they say"
+	switch {
+	case healthy && n > 0:
+		says += ": " + reasons
+	case !healthy:
+		remedy += "; the reasons: " + reasons
+	}
+	if !healthy && hint != "" {
+		remedy += "; the last: " + hint
+	}
+	x.add("deliveries", healthy, says, remedy)
 }
 
 // examineSilence checks that a genuine delivery has come in time.

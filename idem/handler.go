@@ -124,7 +124,8 @@ func RetryAt(t time.Time, err error) error {
 
 // Dispatch runs the event's handler in a transaction of the caller, which commits it: for queues and jobs
 // that have their own way of running an event once. Nothing is recorded. Dispatch returns [ErrUnhandled] if
-// the event has no handler, and nil if the event is ignored. source is a [Source] or [Routes].
+// the event has no handler, another error if the body names no event, and nil if the event is ignored. source is a
+// [Source] or [Routes].
 //
 // Statements declared with [ExecAtCommit] are executed before Dispatch returns.
 // [AfterCommit] panics.
@@ -133,10 +134,10 @@ func Dispatch(ctx context.Context, tx pgx.Tx, source interface {
 	Route(Event) (Work, error)
 }, e Event,
 ) error {
-	if source.Ignores(e.Type) {
+	if e.Type != "" && source.Ignores(e.Type) {
 		return nil
 	}
-	work, err := source.Route(e)
+	work, err := routeBy(source, e)
 	switch {
 	case err != nil:
 		return err

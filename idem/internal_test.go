@@ -63,7 +63,7 @@ func TestTheProvidersTimeFitsJSONInEveryZone(t *testing.T) {
 		time.Date(9998, 12, 31, 23, 59, 59, 0, time.UTC):             true,
 		time.Date(1, 1, 1, 0, 0, 0, 0, time.FixedZone("", 14*60*60)): false,
 	} {
-		e, err := NewProcessor(nil, &strangers{}).normalize(Event{ID: "evt_1", OccurredAt: at})
+		e, err := NewProcessor(nil, &strangers{}).normalize(Event{ID: "evt_1", Type: "paid", OccurredAt: at})
 		if err != nil || e.OccurredAt.IsZero() == kept {
 			t.Errorf("%s is normalized to %s, %v", at, e.OccurredAt, err)
 		}
@@ -139,11 +139,11 @@ func FuzzRequestOfAStrangerIsRefused(f *testing.F) {
 		p.Observe = func(_ context.Context, o Observation) { seen = append(seen, o) }
 		w := httptest.NewRecorder()
 		p.ServeHTTP(w, r)
-		want := Rejected
+		want := Refused
 		switch w.Code {
-		case http.StatusUnauthorized:
-			want = Refused
-		case http.StatusMethodNotAllowed, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge:
+		case http.StatusUnauthorized, http.StatusServiceUnavailable:
+		case http.StatusMethodNotAllowed:
+			want = Rejected
 		default:
 			t.Fatalf("answered %d", w.Code)
 		}
@@ -151,8 +151,11 @@ func FuzzRequestOfAStrangerIsRefused(f *testing.F) {
 			t.Fatalf("answered %d, observed %+v", w.Code, seen)
 		}
 		var refusal *Refusal
-		if opened := source.opened == 1; opened != (want == Refused) || opened != errors.As(seen[0].Err, &refusal) || source.opened > 1 {
+		if opened := source.opened == 1; opened != (w.Code == http.StatusUnauthorized) || source.opened > 1 || errors.As(seen[0].Err, &refusal) != (want == Refused) {
 			t.Errorf("answered %d, opened %d times: %v", w.Code, source.opened, seen[0].Err)
+		}
+		if n, reasons, _ := p.failures.InARow(); n > 0 {
+			t.Errorf("answered %d, which counts as a failed delivery of the provider's: %s", w.Code, reasons)
 		}
 		if len(source.body) > 100 || r.ContentLength >= 0 && source.opened == 1 && int64(len(source.body)) != r.ContentLength {
 			t.Errorf("of a body of %d bytes, %d were verified", r.ContentLength, len(source.body))
@@ -220,7 +223,7 @@ func (*strangers) Name() string { return "strangers" }
 func (s *strangers) Open(r *http.Request) (Event, error) {
 	body, err := ReadBody(r)
 	if err != nil {
-		return Event{}, err
+		return Event{}, &Refusal{Source: "strangers", Reason: ReasonCutBody, Hint: err.Error(), Altered: true}
 	}
 	s.opened++
 	s.body = body

@@ -109,7 +109,7 @@ func (ep *Endpoint) label(e Event) string {
 		return ""
 	}
 	handler, ok := ep.source.(interface{ Handles(eventType string) bool })
-	known := ep.ignores(e)
+	known := e.Type == UnreadableType || ep.ignores(e)
 	if ok && !known {
 		_ = pgtx.Protect(func() error { known = handler.Handles(e.Type); return nil })
 	}
@@ -169,13 +169,25 @@ func (ep *Endpoint) countFailures(o Observation) {
 	refusal, refused := errors.AsType[*Refusal](o.Err)
 	switch {
 	case o.Outcome.Acknowledged():
-		if ep.failures.Load() != 0 { // rare, and so concurrent deliveries seldom write
-			ep.failures.Store(0)
-		}
-	case o.Outcome == Retrying, o.Outcome == Unknown,
-		refused && refusal.isOwnFault(): // other refused deliveries may be a stranger's
-		ep.failures.Add(1)
+		ep.failures.Done()
+	case refused && refusal.isOwnFault(): // other refused deliveries may be a stranger's
+		ep.failures.Failed(string(refusal.Reason), refusal.Hint)
+	case o.Outcome == Retrying, o.Outcome == Unknown:
+		ep.failures.Failed(reasonOf(o.Err))
 	}
+}
+
+// reasonOf names the reason for which a genuine delivery has failed, for package health, and the remedy if it is
+// the same in every program.
+func reasonOf(err error) (reason, hint string) {
+	rejected, is := errors.AsType[*rejection](err)
+	switch {
+	case is:
+		return string(rejected.reason), rejected.says
+	case pgtx.WorkFailed(err):
+		return "handler_failed", ""
+	}
+	return "not_stored", ""
 }
 
 // observe logs an observation, and calls Observe. A panic of Observe is logged, and has no other effect.
@@ -234,7 +246,8 @@ func moreAttr(more int) []slog.Attr {
 // isOutage reports whether an error is that of all: Postgres, or the broker of an outbox or a relay, is away. A handler's
 // own is none.
 func (ep *Endpoint) isOutage(err error) bool {
-	return err != nil && (ep.outage().IsWhole() || !pgtx.WorkFailed(err) && pgtx.Unavailable(err))
+	_, rejected := errors.AsType[*rejection](err) // the sender's connection may have been lost
+	return err != nil && !rejected && (ep.outage().IsWhole() || !pgtx.WorkFailed(err) && pgtx.Unavailable(err))
 }
 
 // logAway is logError for an error that may be one of many in an outage.

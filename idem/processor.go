@@ -61,11 +61,11 @@ func NewProcessor(pool *pgxpool.Pool, source Source) *Processor {
 // and answers. 200 means that the event is stored, and the provider stops sending it.
 //
 //	200  the event is stored (done now or before, unhandled or parked), or ignored
-//	401  not genuine, or not an event; the body names the reason
+//	401  not genuine; the body names the reason
 //	405  not a POST
-//	408  the body did not arrive whole
 //	413  the body is larger than MaxBody
-//	503  not stored: it must be delivered again; or a dry run, see [DryRunHeader]
+//	503  not stored: it must be delivered again, as its body was empty or not whole, for example; or a dry run, see
+//	     [DryRunHeader]
 func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.serve(w, r, p.accept)
 }

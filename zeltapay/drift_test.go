@@ -41,7 +41,7 @@ var changes = []change{
 	{"a bool as a string", `"isTest": true`, `"isTest":"yes"`, "parked", "transaction.isTest", "changed_type transaction.isTest"},
 	{"an object as a list", `"metadata": {}`, `"x":1,"customer":[]`, "parked", "customer", "changed_type customer, unknown_field x"},
 	{"metadata as a string", `"metadata": {}`, `"metadata":"x"`, "parked", "metadata", "changed_type metadata"},
-	{"no JSON any more", `"eventId"`, `"eventId`, "unhandled", "", "unreadable "},
+	{"no JSON any more", `"eventId"`, `"eventId`, "parked", "JSON that is not whole", "unreadable "},
 }
 
 func TestNoChangeLosesAnEventOrIsHandledHalf(t *testing.T) {

@@ -60,9 +60,6 @@ func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 		state idem.State
 		done  bool
 	}{
-		"not JSON":                        {`hello`, idem.StateUnhandled, false},
-		"empty":                           {``, idem.StateUnhandled, false},
-		"truncated JSON":                  {`{"id":"e1","type":"paid"`, idem.StateUnhandled, false},
 		"unknown type":                    {`{"id":"e1","type":"new"}`, idem.StateUnhandled, false},
 		"an id that text cannot hold":     {`{"id":"e\u0000","type":"paid"}`, idem.StateDone, true},
 		"a type that text cannot hold":    {`{"id":"e1","type":"\u0000"}`, idem.StateUnhandled, false},
@@ -72,7 +69,6 @@ func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 		"a type too long for an index":    {`{"id":"e1","type":"` + long + `"}`, idem.StateUnhandled, false},
 		"an entity too long":              {`{"id":"e1","type":"paid","order":"` + long + `"}`, idem.StateDone, true},
 		"no id":                           {`{"type":"paid"}`, idem.StateDone, true},
-		"bytes no text column accepts":    {"\x00\xff\xfe", idem.StateUnhandled, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -156,7 +152,7 @@ func TestWhatIsNotADeliveryIsRejected(t *testing.T) {
 	}{
 		"GET":                     {"GET", "", nil, 405, `{"received":false}`},
 		"PUT":                     {"PUT", paid("e1"), nil, 405, `{"received":false}`},
-		"one byte over the limit": {"POST", paid(strings.Repeat("e", 101-len(paid("")))), nil, 413, `{"received":false}`},
+		"one byte over the limit": {"POST", paid(strings.Repeat("e", 101-len(paid("")))), nil, 413, `{"received":false,"reason":"body_too_large"}`},
 		"missing token":           {"POST", paid("e1"), map[string]string{"token": ""}, 401, `{"received":false,"reason":"missing_token"}`},
 		"wrong token":             {"POST", paid("e1"), map[string]string{"token": "wrong"}, 401, `{"received":false,"reason":"wrong_token"}`},
 		"no token configured":     {"POST", paid("e1"), map[string]string{"token": "none"}, 503, `{"received":false,"reason":"not_configured"}`},

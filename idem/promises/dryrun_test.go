@@ -98,7 +98,7 @@ func TestDryRunOfEventsThatNoHandlerRunsFor(t *testing.T) {
 		want  idem.Outcome
 	}{
 		{identify([]byte(newBody)), idem.Unhandled},
-		{identify([]byte("not JSON")), idem.Unhandled},
+		{identify([]byte("not JSON")), idem.Parked},
 		{identify([]byte(`{"id":"e1","type":"viewed"}`)), idem.Ignored},
 		{idem.Event{ID: "e1", Type: "paid", Payload: []byte(`{"order":7}`)}, idem.Parked},
 	} {
@@ -198,8 +198,8 @@ func TestDryRunOverHTTPIsNeverAnAcknowledgement(t *testing.T) {
 			paid("bad1"):                  `{"received":false,"dry_run":"retrying"}`,
 			newBody:                       `{"received":false,"dry_run":"unhandled"}`,
 			`{"id":"e1","type":"viewed"}`: `{"received":false,"dry_run":"ignored"}`,
-			`hello`:                       `{"received":false,"dry_run":"unhandled"}`,
-			`{"type":"paid","id":"e1","x`: `{"received":false,"dry_run":"unhandled"}`,
+			`hello`:                       `{"received":false,"dry_run":"parked"}`,
+			`{"type":"paid","id":"e1","x`: `{"received":false,"dry_run":"parked"}`,
 			`{"id":"e1","type":"paid2"}`:  `{"received":false,"dry_run":"unhandled"}`,
 		} {
 			status, answer, err := s.post(t.Context(), body, map[string]string{idem.DryRunHeader: "1"})

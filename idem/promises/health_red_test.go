@@ -368,7 +368,7 @@ func (*guarded) Name() string { return "guarded" }
 func (*guarded) Open(r *http.Request) (idem.Event, error) {
 	from, token := r.RemoteAddr, r.Header.Get("token")
 	if token == "right" {
-		return idem.Event{ID: "e1"}, nil
+		return idem.Event{ID: "e1", Type: "paid"}, nil
 	}
 	return idem.Event{}, &idem.Refusal{Source: "guarded", Reason: "wrong_token", Hint: "no", WrongSecret: token != "", OfProvider: from == "provider"}
 }

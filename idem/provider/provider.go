@@ -51,9 +51,11 @@ type Dispatcher struct {
 	AllowFrom []netip.Prefix
 
 	// ClientAddrHeader names the header in which the nearest proxy writes the
-	// sender's address, X-Forwarded-For for example: its last element counts.
-	// Default: "", the address of the connection. Name a header only behind a
-	// proxy that writes it, else the sender does.
+	// sender's address: its last element counts. That is X-Forwarded-For behind one proxy,
+	// CF-Connecting-IP behind Cloudflare and another one, or Forwarded, of which the
+	// parameter for is read. A refusal names the address that was taken. Default: "", the
+	// address of the connection. Name a header only behind a proxy that writes it, else the
+	// sender does.
 	ClientAddrHeader string
 
 	// AllowTest gives events in which no money moved to the handlers of their type,
@@ -134,8 +136,8 @@ type Definition struct {
 
 	// Guard, if not nil, judges each delivery once more: err is nil for one that is verified, or the
 	// error that it has. Guard returns err, or an [*idem.Refusal] of its own with the remedy: for a
-	// request that is genuine and no event, or that no secret can verify. With an error, body may be
-	// nil, not read. What is not verified stays so.
+	// request that is genuine and no event, which is answered 503 and counts as a failed delivery, or
+	// that no secret can verify. With an error, body may be nil, not read. What is not verified stays so.
 	Guard func(h http.Header, body []byte, err error) error
 
 	Empty func(eventType string) any // a pointer to a new event struct; nil for a type that is not known

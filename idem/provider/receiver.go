@@ -1,19 +1,21 @@
 package provider
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/handling"
+	"github.com/paghooks/paghooks/internal/peek"
 )
 
 // Open implements [idem.Source]: it checks the headers before it reads the body. In a receiver that
@@ -24,10 +26,11 @@ func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
 	if err := CheckSender(r, p.Source, d.AllowFrom, d.ClientAddrHeader); err != nil {
 		return idem.Event{}, err
 	}
-	e, err := d.open(r)
-	if err = p.guard(r.Header, e.Payload, err); err != nil {
+	e, failure := d.open(r)
+	if err := p.guard(r.Header, e.Payload, failure); err != nil {
 		if refusal, ok := errors.AsType[*idem.Refusal](err); ok {
 			refusal.OfProvider = d.AllowFrom != nil
+			refusal.Misconfigured = refusal.Misconfigured || failure == nil // it is genuine, and comes to the wrong address
 		}
 		return idem.Event{}, err
 	}
@@ -52,7 +55,10 @@ func (d *Dispatcher) open(r *http.Request) (idem.Event, error) {
 		}
 	}
 	body, err := idem.ReadBody(r)
-	if err != nil {
+	switch {
+	case err != nil && !early:
+		return idem.Event{}, p.altered(idem.ReasonCutBody, err.Error())
+	case err != nil:
 		return idem.Event{}, err
 	}
 	if !early {
@@ -72,7 +78,7 @@ func (d *Dispatcher) open(r *http.Request) (idem.Event, error) {
 	if err := d.checkTime(r.Header, body, remembered); err != nil {
 		return idem.Event{}, err
 	}
-	if err := d.compare(r, said, e.Type); err != nil {
+	if err := d.compare(r, body, said, e.Type); err != nil {
 		return idem.Event{}, err
 	}
 	e.Scope = scope
@@ -136,7 +142,7 @@ func (d *Dispatcher) AlwaysScoped() bool {
 }
 
 // Route implements [idem.Source]. An event that lacks an essential field is an error: its struct would
-// hold zeros that the provider did not send. Any other field that is null or missing is handled, and
+// hold zeros that the provider did not send. A body that is not JSON is an error also without a handler. Any other field that is null or missing is handled, and
 // reported by [Dispatcher.Drift]. An event in which no money moved goes to the handler of its type, with
 // AllowTest.
 func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
@@ -147,6 +153,9 @@ func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
 	work, err := d.Routes.Route(e)
 	if e.Type == PingType {
 		return work, err
+	}
+	if work == nil && err == nil && e.Type != "" && !json.Valid(e.Payload) {
+		err = fmt.Errorf("%s: the body of a %s is not JSON: see what changes it on the way", d.Name(), e.Type)
 	}
 	d.Watch.Look(e.Type, d.definition().places().of(e.Type).empty, err, e.Payload)
 	return work, err
@@ -236,21 +245,6 @@ func (p *Definition) checkConfigured(scheme Scheme, accounts []idem.Credentials)
 	return p.refuse(idem.ReasonNotConfigured, fmt.Sprintf("the %ss given (%d) are empty: is the environment variable set?", secret, given))
 }
 
-// canVerify reports whether a secret has the form that the scheme needs.
-func canVerify(scheme Scheme, secret string) bool {
-	ok := isSecret(secret)
-	switch scheme := scheme.(type) {
-	case RSA:
-		_, ok = publicKey(secret)
-	case HMAC:
-		_, ok = scheme.key(secret)
-	}
-	return ok
-}
-
-// isSecret reports whether s is a secret, and not an unset variable.
-func isSecret(s string) bool { return strings.TrimSpace(s) != "" }
-
 // scopeOf returns the scope of the account with the secret that verifies. It always tries all
 // secrets, so that its duration reveals nothing.
 func (p *Definition) scopeOf(scheme Scheme, h http.Header, body []byte, accounts []idem.Credentials) (string, error) {
@@ -265,18 +259,23 @@ func (p *Definition) scopeOf(scheme Scheme, h http.Header, body []byte, accounts
 			if verifies := scheme.Verifies(h, body, secret); verifies && isSecret(secret) && !slices.Contains(scopes, a.Scope) {
 				scopes = append(scopes, a.Scope)
 			}
-			if say.wrong == ReasonWrongToken && strings.TrimSpace(secret) != secret {
-				say.compare = "a configured token begins or ends with a space or a line break, which the provider does not send: take it away"
-			}
+			say.compare = cmp.Or(say.oddity(secret), say.compare)
 		}
 	}
 	switch len(scopes) {
 	case 0:
-		refusal := &idem.Refusal{Source: p.Source, Reason: say.wrong, Hint: say.compare, WrongSecret: true}
 		if token, ok := scheme.(Token); ok {
-			refusal.SentToken = idem.BodyID([]byte(sent(h, token.Header)))
+			return "", &idem.Refusal{
+				Source: p.Source, Reason: say.wrong, Hint: say.compare, WrongSecret: true, SentToken: idem.BodyID([]byte(sent(h, token.Header))),
+			}
 		}
-		return "", refusal
+		switch whole := peek.Members(body, func(_, _ []byte) {}); {
+		case len(bytes.TrimSpace(body)) == 0:
+			return "", p.altered(idem.ReasonEmptyBody, "the body is empty: "+notAsSigned)
+		case !whole:
+			return "", p.altered(say.wrong, "the body is no JSON object: "+notAsSigned)
+		}
+		return "", &idem.Refusal{Source: p.Source, Reason: say.wrong, Hint: say.compare, WrongSecret: true}
 	case 1:
 		return scopes[0], nil
 	}
@@ -287,30 +286,11 @@ func (p *Definition) scopeOf(scheme Scheme, h http.Header, body []byte, accounts
 	}
 }
 
-// terms are a scheme's words in refusals.
-type terms struct {
-	secret           string
-	wrong, ambiguous idem.Reason
-	compare          string // the remedy if no secret verifies
-	malformed        string // the fault of a secret in the wrong form, and the remedy
-}
+const notAsSigned = "something in front of the receiver has changed it, so that no signature fits: have that pass bodies as they came"
 
-func termsOf(scheme Scheme) terms {
-	if _, ok := scheme.(Token); ok {
-		return terms{secret: "token", wrong: ReasonWrongToken, ambiguous: ReasonAmbiguousToken, compare: "the token is not the one configured: compare it with the webhook's at the provider"}
-	}
-	if _, ok := scheme.(RSA); ok {
-		return terms{
-			"public key", ReasonWrongSignature, ReasonAmbiguousSecret,
-			"no public key verifies this delivery: compare the key with the provider's, and see that nothing changes the body on the way",
-			"no RSA keys as PEM: give all of the provider's public key, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----",
-		}
-	}
-	return terms{
-		"secret", ReasonWrongSignature, ReasonAmbiguousSecret,
-		"no secret verifies this delivery: compare the secret with the provider's, without spaces or line breaks, and see that nothing changes the body on the way",
-		"no keys in base64: give all of the provider's secret, with its prefix",
-	}
+// altered refuses a delivery that may be the provider's, but whose body was not read whole or was altered.
+func (p *Definition) altered(reason idem.Reason, hint string) error {
+	return &idem.Refusal{Source: p.Source, Reason: reason, Hint: hint, WrongSecret: true, Altered: true}
 }
 
 // checkTime refuses a verified delivery whose signed time is too far from now. The tolerance for the

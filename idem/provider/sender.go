@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -11,35 +12,75 @@ import (
 
 // CheckSender returns an [*idem.Refusal] of source for a request from none of the addresses in
 // allowFrom; nil allows all. The address is that of the connection, or the one that the nearest proxy
-// wrote in header. A [Dispatcher] calls it.
+// wrote in header. The refusal names the address and where it was taken from. A [Dispatcher] calls it.
 func CheckSender(r *http.Request, source string, allowFrom []netip.Prefix, header string) error {
 	if allowFrom == nil {
 		return nil
 	}
-	hint := "is not in AllowFrom: behind a proxy set ClientAddrHeader, and in a sandbox whose addresses are not published allow all"
-	address, ok := clientAddress(r, header)
-	switch {
-	case !ok:
-		hint = "cannot be read: set ClientAddrHeader to the header that your proxy writes it in"
-	case slices.ContainsFunc(allowFrom, func(allowed netip.Prefix) bool { return allowed.Contains(address) }):
+	allowed := func(header string) bool {
+		address, ok := parseAddress(clientText(r, header))
+		return ok && slices.ContainsFunc(allowFrom, func(p netip.Prefix) bool { return p.Contains(address) })
+	}
+	if allowed(header) {
 		return nil
 	}
-	return &idem.Refusal{Source: source, Reason: ReasonAddressNotAllowed, Hint: "the sender's address " + hint}
+	hint := fmt.Sprintf("the sender's address, %.60q as %s has it, is not in AllowFrom: ", clientText(r, header), placeOf(header))
+	switch fits := slices.IndexFunc(proxyHeaders, allowed); {
+	case fits >= 0:
+		hint += fmt.Sprintf("%s has an address that is allowed, so set ClientAddrHeader to %q if your own proxy writes it, and not the sender",
+			proxyHeaders[fits], proxyHeaders[fits])
+	case len(allElements(r, "X-Forwarded-For")) > 1:
+		hint += "there is more than one proxy, and X-Forwarded-For ends with the address of the one before the last: " +
+			"set ClientAddrHeader to a header in which a proxy writes the sender alone, CF-Connecting-IP or X-Real-IP for example"
+	case slices.ContainsFunc(proxyHeaders, func(name string) bool { return r.Header.Get(name) != "" }) && header == "":
+		hint += "behind a proxy set ClientAddrHeader to the header that the proxy writes the sender in"
+	default:
+		hint += "behind a proxy set ClientAddrHeader, and in a sandbox whose addresses are not published allow all"
+	}
+	return &idem.Refusal{Source: source, Reason: ReasonAddressNotAllowed, Hint: hint}
 }
 
-// clientAddress returns the address that sent the request. Of a header it takes the last
-// element, the one that the nearest proxy wrote: a client can write all others.
-func clientAddress(r *http.Request, header string) (netip.Addr, bool) {
-	text := r.RemoteAddr
-	if header != "" {
-		lines := r.Header.Values(header)
-		if len(lines) == 0 {
-			return netip.Addr{}, false
-		}
-		last := lines[len(lines)-1]
-		text = strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
+// proxyHeaders are headers that proxies write the sender's address in, the more particular first.
+var proxyHeaders = []string{"CF-Connecting-IP", "True-Client-IP", "X-Real-IP", "X-Forwarded-For", "Forwarded"}
+
+// placeOf names the place of an address: a header, or the connection.
+func placeOf(header string) string {
+	if header == "" {
+		return "the connection"
 	}
-	return parseAddress(text)
+	return "the last element of " + header
+}
+
+// clientText returns the address of a request's sender as it is written: that of the connection, or of a header the
+// last element, the one that the nearest proxy wrote. A client can write all others.
+func clientText(r *http.Request, header string) string {
+	if header == "" {
+		return r.RemoteAddr
+	}
+	all := allElements(r, header)
+	if len(all) == 0 {
+		return ""
+	}
+	last := all[len(all)-1]
+	if !strings.EqualFold(header, "Forwarded") {
+		return last
+	}
+	for pair := range strings.SplitSeq(last, ";") { // for=192.0.2.60;proto=https, for="[2001:db8::1]:4711"
+		if name, value, _ := strings.Cut(strings.TrimSpace(pair), "="); strings.EqualFold(name, "for") {
+			return strings.Trim(value, `"`)
+		}
+	}
+	return ""
+}
+
+// allElements returns the elements of a header that is a list, whose values may be in several lines.
+func allElements(r *http.Request, header string) (all []string) {
+	for _, line := range r.Header.Values(header) {
+		for element := range strings.SplitSeq(line, ",") {
+			all = append(all, strings.TrimSpace(element))
+		}
+	}
+	return all
 }
 
 // parseAddress reads an address with or without a port. An IPv4 address in IPv6

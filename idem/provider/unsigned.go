@@ -9,11 +9,13 @@ import (
 	"github.com/paghooks/paghooks/idem/drift"
 )
 
-// compare refuses, or reports, contradictions of headers.
-func (d *Dispatcher) compare(r *http.Request, said words, eventType string) error {
+// compare refuses, or reports, contradictions of headers and a verified body.
+func (d *Dispatcher) compare(r *http.Request, body []byte, said words, eventType string) error {
 	for _, c := range d.definition().contradictions(r.Header, d.Scheme, said) {
 		if d.StrictHeaders {
-			return d.definition().contradicted(c)
+			refusal := d.definition().contradicted(c)
+			refusal.SignedBody = idem.BodyID(body)
+			return refusal
 		}
 		d.observe(r.Context(), Plain(eventType), c)
 	}
@@ -60,12 +62,12 @@ func (u Header) signed(said words, at string) string {
 	return said.eventType
 }
 
-func (p *Definition) contradicted(c contradiction) error {
+func (p *Definition) contradicted(c contradiction) *idem.Refusal {
+	hint := " is not what was signed: something on the way changed it, or the provider does; without StrictHeaders what was signed counts"
 	if c.reason == ReasonDuplicateHeader {
-		return p.refuse(c.reason, c.header+" comes more than once: see what a proxy adds")
+		hint = " comes more than once: see what a proxy adds"
 	}
-	return p.refuse(c.reason, c.header+" is not what was signed: something on the way changed it, or the provider does; "+
-		"without StrictHeaders what was signed counts")
+	return &idem.Refusal{Source: p.Source, Reason: c.reason, Hint: "signed by the right secret, but " + c.header + hint}
 }
 
 // observe has the drift report a contradiction, and logs it the first time.

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -124,7 +123,7 @@ func (r *Relay) Run(ctx context.Context) error {
 // message is the event as it is published. Its ID and Key are unique among accounts.
 func (r *Relay) message(e idem.Event) broker.Message {
 	m := broker.Message{
-		Source: e.Source, ID: e.ID, Type: cmp.Or(e.Type, "unreadable"), Key: e.Key, Time: e.OccurredAt,
+		Source: e.Source, ID: e.ID, Type: e.Type, Key: e.Key, Time: e.OccurredAt,
 		Body: seal(e, time.Now(), r.secret()),
 	}
 	if e.Scope != "" || strings.Contains(e.ID, "/") { // a broker drops a message with the ID of another

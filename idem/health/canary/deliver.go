@@ -93,7 +93,7 @@ func (c *Canary) dryRun(ctx context.Context, body []byte) (idem.Outcome, error) 
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "paghooks-canary (+https://github.com/paghooks/paghooks)")
-	r.Header.Set(idem.DryRunHeader, "1")
+	r.Header.Set(idem.DryRunHeader, idem.BodyID(body)) // so that the receiver sees whether it is this one
 	c.sign(r.Header, body)
 	if u := r.URL.User; u != nil {
 		password, _ := u.Password()
@@ -184,13 +184,27 @@ func outcomeOf(status int, body []byte) (idem.Outcome, error) {
 		return "", fmt.Errorf("it was answered with %d, as a real event: the receiver does not know dry runs, or a proxy drops the header %s: have it pass", status, idem.DryRunHeader)
 	case status/100 == 3:
 		return "", fmt.Errorf("it was answered with the redirect %d, which providers do not follow: give the address that it leads to, here and at the provider", status)
+	case changed[said.Reason] != "":
+		return "", errors.New(changed[said.Reason])
 	case said.Reason == idem.ReasonNotConfigured:
 		return "", errors.New("the application has no token or secret to verify with: set it, is the environment variable there?")
 	case said.Reason != "":
 		return "", fmt.Errorf("the application refused it with %d (%s): give the canary the token or secret that the application verifies with, "+
-			"and let the application take events from this machine's address and time", status, printableReason(said.Reason))
+			"let the application take events from this machine's address and time, and let nothing on the way change a body that is signed",
+			status, printableReason(said.Reason))
 	}
 	return "", fmt.Errorf("it was answered with %d, as no receiver of paghooks does: see the application's log and routes, and the proxies before it", status)
+}
+
+// changed holds the faults of a body that has not arrived as it was sent.
+var changed = map[idem.Reason]string{
+	idem.ReasonEmptyBody: "the application was reached, and its body arrived empty: something in front of the receiver has read it, " +
+		"a middleware that logs bodies for example: have it put the body back, or come after the receiver",
+	idem.ReasonChangedBody: "the application was reached, and another body arrived than was sent: something in front of the receiver has " +
+		"changed, encoded or wrapped it: have that pass bodies as they came",
+	idem.ReasonCutBody: "the application was reached, and its body did not arrive whole: see what cuts bodies off in front of the receiver",
+	idem.ReasonLargeBody: "the application was reached, and its body arrived larger than MaxBody: see what adds to bodies in front of the receiver, " +
+		"or raise MaxBody",
 }
 
 // failureOf returns the fault that the outcome of a canary's dry run shows, or nil.
@@ -201,7 +215,7 @@ func failureOf(o idem.Outcome) error {
 	case idem.Retrying:
 		return errors.New("the application was reached, and could not write to Postgres, or to the broker of a relay: see its log for the error of the dry run")
 	}
-	return errors.New("the application was reached, and does not know canaries: let all of its processes run the same version of paghooks")
+	return errors.New("the application was reached, got the body as it was sent, and does not know canaries: let all of its processes run the same version of paghooks")
 }
 
 // printableReason returns a reason if it is one: any server could send anything.

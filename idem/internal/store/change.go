@@ -259,6 +259,9 @@ func RescopeProvider(ctx context.Context, tx DB, from, to Account) error {
 // SetAsideType is the type of bodies without a known account.
 const SetAsideType = "paghooks.set_aside"
 
+// UnreadableType is the type of bodies that came with the right token or signature and name no event.
+const UnreadableType = "paghooks.unreadable"
+
 const (
 	unscoped = `select from idem_events where event >= $2 and event < $3 and event <> $4 and type <> '` + SetAsideType + `'`
 	scoped   = `(exists (select from idem_events where event >= $1 || '/' and event < $2) or

@@ -63,7 +63,24 @@ func (e *examination) parked(ctx context.Context) ([]Finding, error) {
 			f.Remedy += ", with your handlers, as no workers are alive"
 			f.Command = "idem replay -source %s -state parked"
 		}
+		sayUnreadable(f, t)
 	})
+}
+
+// sayUnreadable says what to do about bodies that name no event, which replays do not help.
+func sayUnreadable(f *Finding, t store.Trouble) {
+	const remedy = "let what stands in front of the receiver pass bodies as they came, see the error; have the provider deliver those events again, or book what they " +
+		"said in another way (charges.Reconcile for Asaas's charges); then discard these"
+	for _, of := range t.Types {
+		switch {
+		case of.Type != store.UnreadableType:
+		case of.Events == t.Events:
+			f.Remedy = remedy + "; the command lists them"
+			f.Command = "idem list -source %s -type " + store.UnreadableType
+		default:
+			f.Remedy = fmt.Sprintf("for the %d of type %s: %s. For the others: %s", of.Events, store.UnreadableType, remedy, f.Remedy)
+		}
+	}
 }
 
 // trouble has say describe the events of each source that fail, or are parked.

@@ -195,6 +195,8 @@ func (p *program) printBody(s idem.StoredEvent) (err error) {
 	}
 	id, fixed := quote(s.ID), ""
 	switch {
+	case s.Type == idem.UnreadableType && s.State == idem.StateParked:
+		fixed = "  idem discard -reason 'delivered again' " + id + "  # once the provider has delivered it again, whole"
 	case s.State == idem.StateParked || s.State == idem.StateUnhandled:
 		fixed = "  idem requeue " + id + "  # the workers of an inbox process it\n  idem replay " + id + "  # a program with the handlers processes it here"
 	case s.State == idem.StatePending && s.Attempts > 0:

@@ -1,0 +1,145 @@
+package idem
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// UnreadableType is the Type of an event that no provider has sent so: its delivery is genuine, and its body
+// names no event, because something in front of the receiver has cut, compressed, encoded or wrapped it. The
+// event is stored as it came and parked; its error says what the body looks like. No source is asked for a
+// handler of that name.
+//
+// Each delivery is an event with an ID of its own, "unreadable-…": many bodies may have been turned into one. A
+// replay parks the event again. Have the provider deliver it anew, then discard it.
+const UnreadableType = store.UnreadableType
+
+// Why a delivery with the right token or secret was not stored: the reasons of package health's check
+// "deliveries", and of the answer.
+const (
+	ReasonEmptyBody Reason = "empty_body"     // something in front has read it
+	ReasonLargeBody Reason = "body_too_large" // larger than MaxBody
+	ReasonCutBody   Reason = "body_not_whole" // the connection ended before the body did
+)
+
+// ReasonChangedBody is the reason in the answer to a dry run whose body is not the one that was sent.
+const ReasonChangedBody Reason = "body_changed"
+
+// ReadBody reads the body of a delivery, for [Source.Open]. Return its error as it is, or wrapped: the answer
+// is 413 if the body is larger than MaxBody, and otherwise 503. Package health counts it as a failed delivery
+// of the provider's. A source that verifies the body, not the headers, returns an Altered [*Refusal] in its
+// place: a stranger may have sent it.
+func ReadBody(r *http.Request) ([]byte, error) {
+	if b, ok := r.Body.(limitedBody); ok && r.ContentLength > b.limit {
+		return nil, tooLarge(b.limit) // without waiting for the body
+	}
+	body, err := io.ReadAll(r.Body)
+	var limit *http.MaxBytesError
+	switch {
+	case errors.As(err, &limit):
+		return nil, tooLarge(limit.Limit)
+	case err != nil:
+		return nil, &rejection{status: http.StatusServiceUnavailable, reason: ReasonCutBody, says: "the body did not arrive whole", cause: err}
+	}
+	return body, nil
+}
+
+// limitedBody is a body of which at most limit bytes are read.
+type limitedBody struct {
+	io.ReadCloser
+	limit int64
+}
+
+func tooLarge(limit int64) error {
+	return &rejection{
+		status: http.StatusRequestEntityTooLarge, reason: ReasonLargeBody,
+		says: fmt.Sprintf("the body is larger than %d bytes: raise MaxBody if it is genuine", limit),
+	}
+}
+
+// rejection is the reason for which a request is no delivery that can be stored, with the status to answer.
+type rejection struct {
+	status int
+	reason Reason // "" for a request that no provider makes
+	says   string // the fault and the remedy; no data of the request
+	cause  error
+}
+
+func (r *rejection) Error() string {
+	if r.cause != nil {
+		return "idem: " + r.says + ": " + r.cause.Error()
+	}
+	return "idem: " + r.says
+}
+
+// checkBody returns an error for an event of which nothing has arrived: no body, or white space, and no name
+// from elsewhere. It must be delivered again.
+func checkBody(e Event) error {
+	if e.Type != "" || len(bytes.TrimSpace(e.Payload)) > 0 {
+		return nil
+	}
+	return &rejection{
+		status: http.StatusServiceUnavailable, reason: ReasonEmptyBody,
+		says: "the body is empty: something in front of the receiver has read it, as a middleware does that logs bodies: " +
+			"have it put the body back, r.Body = io.NopCloser(bytes.NewReader(body)), or come after the receiver",
+	}
+}
+
+// unreadable is the error of a body that names no event.
+func unreadable(body []byte) error {
+	return fmt.Errorf("idem: the body is not an event: it is %s: unless the provider sends it so, something in front of the receiver has changed it: "+
+		"have that pass bodies as they came, have the provider deliver the event again, and discard this one", look(body))
+}
+
+// look names the form of a body that names no event, without any of its content.
+func look(body []byte) string {
+	text := bytes.TrimSpace(body)
+	begins := func(with string) bool { return bytes.HasPrefix(text, []byte(with)) }
+	switch {
+	case len(text) == 0:
+		return "empty"
+	case begins("\x1f\x8b"):
+		return "compressed (gzip)"
+	case begins("\xff\xfe"), begins("\xfe\xff"), bytes.IndexByte(text[:min(2, len(text))], 0) >= 0:
+		return "text in UTF-16, or binary"
+	case begins("\xef\xbb\xbf"):
+		return "text behind a byte order mark"
+	case begins("<"):
+		return "a page of HTML or XML"
+	case begins("{") && json.Valid(text):
+		return "a JSON object without an event's name, as an envelope is"
+	case begins("[") && json.Valid(text):
+		return "a JSON array"
+	case begins(`"`) && json.Valid(text):
+		return "a JSON string"
+	case begins("{"), begins("["), begins(`"`):
+		return "JSON that is not whole, or more than one value"
+	case isBase64(string(text)):
+		return "in base64"
+	case isForm(string(text)):
+		return "a form"
+	}
+	return "no JSON object"
+}
+
+func isBase64(text string) bool {
+	const shortest = 16
+	text = strings.TrimRight(text, "=")
+	_, standard := base64.RawStdEncoding.DecodeString(text)
+	_, forURLs := base64.RawURLEncoding.DecodeString(text)
+	return len(text) >= shortest && (standard == nil || forURLs == nil)
+}
+
+func isForm(text string) bool {
+	_, err := url.ParseQuery(text)
+	return err == nil && strings.Contains(text, "=") && !strings.ContainsAny(text, " \n{}\"")
+}
