@@ -56,7 +56,7 @@ func (c *Common) execute(ctx context.Context, a attempt) (Outcome, error) {
 			return outcome, err
 		}
 		// The handler may have changed its event: decode it anew. An ignored event has no work to decode.
-		work, err := c.route(ctx, a.event)
+		work, err := c.route(a.event)
 		if err != nil {
 			return Retrying, err
 		}

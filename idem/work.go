@@ -67,12 +67,10 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 		err := fmt.Errorf("%d processes died while they processed it, or were cut off from Postgres: fix the handler, then replay it", c.Crashes)
 		return r.endClaim(ctx, c, store.End{State: store.Parked, LeavesLane: i.PassParked}, err)
 	}
-	work, err := i.route(ctx, e)
+	work, err := i.route(e)
 	switch {
 	case i.ignores(e): // the type is ignored since the event was stored
 		work = func(context.Context, pgx.Tx) error { return nil }
-	case pgtx.WorkFailed(err):
-		return r.fail(ctx, c, err)
 	case err != nil:
 		return r.fail(ctx, c, NoRetry(err))
 	case work == nil:
