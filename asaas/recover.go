@@ -110,7 +110,7 @@ func (r *recovery) run(ctx context.Context) error {
 	if !q.isHeldUp() {
 		return r.settle(ctx, q)
 	}
-	since, err := r.lastArrival(ctx)
+	since, err := r.silentSince(ctx)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (r *recovery) run(ctx context.Context) error {
 	if errors.Is(failed, errLeft) || ctx.Err() != nil {
 		return failed
 	}
-	q.lastArrival = since
+	q.silentSince = since
 	err = r.settle(ctx, q) // events that are parked here do not depend on Asaas's queue
 	if failed == nil || errors.Is(err, errLeft) {
 		return err
@@ -131,7 +131,7 @@ type queue struct {
 	webhook     *Webhook
 	interrupted bool
 	penalized   int
-	lastArrival time.Time // before it was released
+	silentSince time.Time // before it was released
 }
 
 func (q queue) isHeldUp() bool { return q.interrupted || q.penalized > 0 }

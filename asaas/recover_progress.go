@@ -37,7 +37,7 @@ const (
 	// The parked and retrying events are replayed.
 	RecoveryReplayed RecoveryStep = "replayed"
 	// The delivered events that the application owes now, in Owed. Events
-	// that Asaas deleted before are in no list: see LastArrival. The last.
+	// that Asaas deleted before are in no list: see SilentSince. The last.
 	RecoveryOwed RecoveryStep = "owed"
 )
 
@@ -61,11 +61,10 @@ type RecoveryProgress struct {
 	Replayed idem.Replayed
 	// Owed is of RecoveryOwed.
 	Owed []Owed
-	// LastArrival is of RecoveryOwed: when the application got its last event before
-	// a queue that was held up was released, and so the time since when nothing was
-	// delivered, at least. Asaas deletes events that have waited for 14 days. Zero if nothing
-	// was held up, or no event is stored.
-	LastArrival time.Time
+	// SilentSince is of RecoveryOwed: when the application got its last event before
+	// a queue that was held up was released, if that is longer ago than 14 days. Asaas
+	// deletes events that have waited so long. Otherwise, and if no event is stored, it is zero.
+	SilentSince time.Time
 }
 
 // String is a line for people: "the penalty is removed".
@@ -115,14 +114,13 @@ func nameOf(e idem.StoredEvent) string {
 	return shown.Clean(name)
 }
 
-// lostText names the time since which events may have been deleted; "" if it is short.
+// lostText names the time since which events may have been deleted; "" if none may.
 func (p RecoveryProgress) lostText() string {
-	silence := time.Since(p.LastArrival)
-	if p.LastArrival.IsZero() || silence < retention {
+	if p.SilentSince.IsZero() {
 		return ""
 	}
 	return fmt.Sprintf("; nothing was delivered for %d days, since %s at least, and Asaas deletes events after 14: run a reconcile from then, it books what they would have told",
-		int(silence.Hours()/24), p.LastArrival.UTC().Format(time.DateTime+" MST"))
+		int(time.Since(p.SilentSince).Hours()/24), p.SilentSince.UTC().Format(time.DateTime+" MST"))
 }
 
 func owedText(owed []Owed) string {
@@ -156,7 +154,7 @@ func replayed(n idem.Replayed) string {
 type EventStore interface {
 	List(ctx context.Context, f idem.Filter) iter.Seq2[idem.StoredEvent, error]
 	Replay(ctx context.Context, f idem.Filter) (idem.Replayed, error)
-	LastArrival(ctx context.Context) (time.Time, error)
+	SilentSince(ctx context.Context, d time.Duration) (time.Time, error)
 }
 
 var (
@@ -267,13 +265,13 @@ func owedUnknown(err error) error {
 	return fmt.Errorf("what the application owes is not known: %w", err)
 }
 
-// lastArrival is when the application got its last event; zero if that is not
-// known.
-func (r *recovery) lastArrival(ctx context.Context) (last time.Time, err error) {
+// silentSince returns the time of the application's last event, if Asaas may have deleted
+// events since.
+func (r *recovery) silentSince(ctx context.Context) (last time.Time, err error) {
 	if r.events == nil {
 		return last, nil
 	}
-	if last, err = r.events.LastArrival(ctx); err != nil {
+	if last, err = r.events.SilentSince(ctx, retention); err != nil {
 		return last, owedUnknown(err)
 	}
 	return last, nil
@@ -293,7 +291,7 @@ func (r *recovery) settle(ctx context.Context, q queue) error {
 			return err
 		}
 	}
-	return r.report(RecoveryProgress{Step: RecoveryOwed, Owed: owed, LastArrival: q.lastArrival}, q)
+	return r.report(RecoveryProgress{Step: RecoveryOwed, Owed: owed, SilentSince: q.silentSince}, q)
 }
 
 func (r *recovery) replay(ctx context.Context, q queue) error {

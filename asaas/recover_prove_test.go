@@ -259,7 +259,7 @@ func (failed) Replay(context.Context, idem.Filter) (idem.Replayed, error) {
 	return idem.Replayed{}, nil
 }
 
-func (failed) LastArrival(context.Context) (time.Time, error) { return time.Time{}, nil }
+func (failed) SilentSince(context.Context, time.Duration) (time.Time, error) { return time.Time{}, nil }
 
 func TestTheOldestFailedEventIsTheOneThatAsaasSendsFirst(t *testing.T) {
 	t.Parallel()

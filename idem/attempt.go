@@ -58,7 +58,7 @@ func (c *Common) execute(ctx context.Context, a attempt) (Outcome, error) {
 			return outcome, err
 		}
 		// The handler may have changed its event: decode it anew. An ignored event has no work to decode.
-		work, err := c.route(ctx, a.event)
+		work, err := c.route(a.event)
 		if err != nil {
 			return Retrying, err
 		}
@@ -111,8 +111,8 @@ func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 func (c *Common) logSpoiled(ctx context.Context, t *pgtx.Tx, e Event) {
 	if t.Spoiled() {
 		c.spoiled.Do(func() {
-			c.logAttrs(ctx, slog.LevelWarn, "webhook handler may leave settings in its session, or a temporary table, a cursor or a lock, which the next event would meet: "+
-				"the connection is closed after each such event. Write SET LOCAL, set_config with true, ON COMMIT DROP or pg_advisory_xact_lock, and use tx instead of tx.Conn()", nameAttrs(e)...)
+			c.logAttrs(ctx, slog.LevelWarn, "webhook handler may leave settings in its session, which the next event would meet: "+
+				"the connection is closed after each such event. Write SET LOCAL, or set_config with true, and use tx instead of tx.Conn()", nameAttrs(e)...)
 		})
 	}
 }

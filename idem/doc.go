@@ -119,11 +119,11 @@
 // LISTEN, LOAD, DO, EXECUTE or PREPARE, or that calls tx.Conn() or tx.LargeObjects(): the log says so once.
 // DEALLOCATE ALL may fail the attempt: it also takes the statements that pgx has prepared on the connection.
 //
-// Behind COMMIT the locks of the session (pg_advisory_lock) are released, and after a temporary table without ON
-// COMMIT DROP or a cursor WITH HOLD the connection is closed. The search path, the role and synchronous_commit are
-// put back, also if a function has changed them. What a trigger, a view, an operator or a column's default does is
-// not seen, nor are other settings that a function makes for longer: have them set back there. Nor does closing a
-// connection help behind a pooler that shares sessions.
+// Where a handler's statement calls a function of the database, the search path, the role and synchronous_commit
+// are put back with COMMIT, so that the next event is recorded in its own tables. Settings changed by triggers,
+// views, operators or defaults are not detected, nor are other settings that a function makes for longer: reset
+// them yourself. A temporary table without ON COMMIT DROP, a lock of the session or a cursor WITH HOLD stays on the
+// connection, as with every pool. Behind a pooler that shares sessions, closing a connection does not help.
 //
 // # After a fix
 //

@@ -35,14 +35,13 @@ type Endpoint struct {
 
 	// Logger gets a line per delivery and attempt, without bodies or secrets: failures as errors, refusals as
 	// warnings, the first event that is done as information, the rest as debug; nil logs nothing. An outage of Postgres or
-	// of a broker is logged at its begin, once a minute with the number of other failures, and at its end. Default:
-	// slog.Default().
+	// of a broker is logged at its begin, once a minute with the number of other failures, and at its end. Its handler
+	// must not block. Default: slog.Default().
 	Logger *slog.Logger
 
 	// Observe, when set, is called after each delivery, and after each attempt of an
-	// inbox's workers or of Replay, for metrics. It is called from many goroutines,
-	// and delays the answer or the worker, by a second at most: then it is left behind, and health is red until
-	// it returns. While 100 calls have not returned, there are no further ones. Default: nil.
+	// inbox's workers or of Replay, for metrics. It is called from many goroutines at once,
+	// and must not block: the answer or the worker waits for it. Default: nil.
 	Observe func(context.Context, Observation)
 
 	// Tracer, when set, makes spans of deliveries and attempts. Default: nil.
@@ -65,7 +64,6 @@ type Endpoint struct {
 	refused  *count.Refusals
 	failing  *count.Failures // in workers
 	outages  count.Outages
-	hangs    count.Hangs // of Observe, Tracer and Logger
 	hasDone  atomic.Bool // the log says that an event is done
 }
 
@@ -335,13 +333,15 @@ func (ep *Endpoint) ignores(e Event) (yes bool) {
 // errSetAside is the error of routing a body that was set aside.
 var errSetAside = errors.New("it was set aside, and reaches no handler: see idem readmit, or discard it")
 
-// route calls the source's Route. A panic in a decoder is a decode error; a decoder that does not return in time is a
-// failed attempt.
-func (ep *Endpoint) route(ctx context.Context, e Event) (Work, error) {
+// route calls the source's Route. A panic in a decoder is a decode error.
+func (ep *Endpoint) route(e Event) (work Work, err error) {
 	if e.Type == store.SetAsideType {
 		return nil, errSetAside
 	}
-	work, err := pgtx.Within(ctx, pgtx.ErrDecoderHangs, func() (Work, error) { return routeBy(ep.source, e) }, func(Work) {})
+	err = pgtx.Protect(func() (err error) {
+		work, err = routeBy(ep.source, e)
+		return err
+	})
 	return work, ep.redacted(err)
 }
 

@@ -169,7 +169,6 @@ func Example_health() {
 	// postgres true
 	// deliveries false
 	// refused true
-	// observers true
 	// retrying true
 	// workers true
 	// held true

@@ -171,13 +171,14 @@ func (c *Common) find(ctx context.Context, f Filter) ([]string, error) {
 	return store.Find(ctx, c.pool, f.of(c.source.Name()))
 }
 
-// LastArrival returns the time at which the newest event of the source was stored, of all accounts, by the
-// database's clock; the zero time if no event is stored. It reads all events, and returns an
+// SilentSince returns the time at which the newest event of the source was stored, of all accounts, by the
+// database's clock, if that is longer ago than d; the zero time if an event was stored since, or none ever was.
+// It reads events until it meets one that is newer: after a silence that is all of them, and SilentSince returns an
 // error after five minutes.
-func (c *Common) LastArrival(ctx context.Context) (time.Time, error) {
+func (c *Common) SilentSince(ctx context.Context, d time.Duration) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTime)
 	defer cancel()
-	at, err := store.LastArrival(ctx, c.pool, c.source.Name())
+	at, err := store.SilentSince(ctx, c.pool, c.source.Name(), d)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("idem: reading the last arrival: %w", store.Explain(err))
 	}

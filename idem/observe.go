@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/paghooks/paghooks/idem/internal/count"
 	"github.com/paghooks/paghooks/idem/internal/inside"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/redact"
@@ -51,8 +50,8 @@ type Observation struct {
 }
 
 // Tracer makes spans of deliveries and attempts; package idemotel has one for OpenTelemetry. Its methods are
-// called from many goroutines at once. A panic of a method is logged and has no other effect. A method that takes
-// longer than a second is left behind, as Observe is: see [Endpoint].
+// called from many goroutines at once, and must not block: deliveries and attempts wait for them. A panic of a
+// method is logged and has no other effect.
 type Tracer interface {
 	// Start is called once a delivery is verified and named, or refused, and when a worker or Replay begins
 	// an attempt. The handler's context derives from traced; a nil traced stands for ctx. end, which may be
@@ -144,11 +143,10 @@ func (s *span) report(ctx context.Context, o Observation) {
 	}
 }
 
-// call calls a function of the application that watches events, and returns its result. A failure is logged, and
-// has no other effect; so is one that does not return in time: see [Endpoint.Observe].
-func call[T any](ctx context.Context, ep *Endpoint, name string, e Event, f func() T) T {
-	result, err := count.Call(&ep.hangs, name, f)
-	if err != nil {
+// call calls a function of the application that watches events, and returns its result. A panic is logged, and
+// has no other effect.
+func call[T any](ctx context.Context, ep *Endpoint, name string, e Event, f func() T) (result T) {
+	if err := pgtx.Protect(func() error { result = f(); return nil }); err != nil {
 		ep.logError(ctx, "webhook "+name+" failed", e, err)
 	}
 	return result
@@ -301,13 +299,13 @@ func (ep *Endpoint) logFirstConflict(ctx context.Context, e Event, found store.F
 	}
 }
 
-// logAttrs logs a line with the source's name, unless the logger panics or hangs.
+// logAttrs logs a line with the source's name, unless the logger panics.
 func (ep *Endpoint) logAttrs(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
 	if ep.Logger == nil {
 		return
 	}
 	attrs = append([]slog.Attr{slog.String("source", ep.source.Name())}, attrs...)
-	_, _ = count.Call(&ep.hangs, "Logger", func() (none struct{}) { ep.Logger.LogAttrs(ctx, level, message, attrs...); return none })
+	_ = pgtx.Protect(func() error { ep.Logger.LogAttrs(ctx, level, message, attrs...); return nil })
 }
 
 // nameAttrs names an event; nothing names none.

@@ -131,11 +131,8 @@ func (f *flight) wait(ctx context.Context) result {
 
 // process runs the event's handler, or stores the event if there is no handler.
 func (p *Processor) process(ctx context.Context, e Event) result {
-	work, err := p.route(ctx, e)
+	work, err := p.route(e)
 	switch {
-	case pgtx.WorkFailed(err):
-		outcome, err := p.fail(ctx, e, result{outcome: Retrying, err: err})
-		return result{outcome: outcome, err: err}
 	case err != nil:
 		return p.storeUnprocessed(ctx, e, StateParked, err)
 	case work == nil:

@@ -187,7 +187,7 @@ func (c *Common) replay(ctx context.Context, row store.Row) (Outcome, error) {
 // stays stored. If Postgres or the broker of an outbox is unavailable, the outcome is Retrying, and nothing
 // changes.
 func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
-	work, err := c.route(ctx, e)
+	work, err := c.route(e)
 	switch {
 	case err != nil:
 		return Parked, errors.Join(err, c.endHeld(ctx, e, store.Parked, err))
@@ -260,7 +260,7 @@ func (c *Common) dryRun(ctx context.Context, e Event) (Outcome, error) {
 	if c.ignores(e) {
 		return Ignored, nil
 	}
-	work, err := c.route(ctx, e)
+	work, err := c.route(e)
 	switch {
 	case err != nil:
 		return Parked, err

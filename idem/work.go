@@ -72,12 +72,10 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 		_, err := r.postpone(ctx, c, wait)
 		return "", err
 	}
-	work, err := i.route(ctx, e)
+	work, err := i.route(e)
 	switch {
 	case i.ignores(e): // the type is ignored since the event was stored
 		work = func(context.Context, pgx.Tx) error { return nil }
-	case pgtx.WorkFailed(err):
-		return r.fail(ctx, c, err)
 	case err != nil:
 		return r.fail(ctx, c, NoRetry(err))
 	case work == nil:

@@ -18,7 +18,6 @@
 //	postgres    it answers within Timeout, and can be written to
 //	deliveries  fewer than MaxFailures in a row have failed in this process
 //	refused     the provider's deliveries are not refused: see below
-//	observers   no call of Observe, Tracer or Logger was left behind because it did not return
 //	silence     a genuine delivery has come to this process within MaxSilence, if that is set
 //	handlers    fewer than MaxFailures different events in a row have failed in the
 //	            workers of this process

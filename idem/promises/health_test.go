@@ -279,8 +279,8 @@ func TestHealthHasTheChecksOfEachReceiver(t *testing.T) {
 		names = append(names, c.Name)
 	}
 	if diff := cmp.Diff([]string{
-		"postgres", "deliveries", "refused", "observers", "retrying", "workers", "held", "parked",
-		"postgres", "deliveries", "refused", "observers", "handlers", "retrying", "workers", "clock", "held", "parked",
+		"postgres", "deliveries", "refused", "retrying", "workers", "held", "parked",
+		"postgres", "deliveries", "refused", "handlers", "retrying", "workers", "clock", "held", "parked",
 	}, names); diff != "" {
 		t.Errorf("checks (-want +got):\n%s", diff)
 	}

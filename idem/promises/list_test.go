@@ -505,7 +505,7 @@ func TestEventsOfAnEntityAreReadByAnIndexWhereThereIsOne(t *testing.T) {
 	}
 }
 
-func TestTheLastArrivalIsThatOfTheNewestEventOfTheSource(t *testing.T) {
+func TestASilenceBeginsWithTheNewestEventOfTheSource(t *testing.T) {
 	t.Parallel()
 	pool := idemtest.Pool(t)
 	if err := idem.Migrate(t.Context(), pool); err != nil {
@@ -513,8 +513,8 @@ func TestTheLastArrivalIsThatOfTheNewestEventOfTheSource(t *testing.T) {
 	}
 	p := idem.NewProcessor(pool, &notes{})
 	name := p.SourceName()
-	if at, err := p.LastArrival(t.Context()); !at.IsZero() || err != nil {
-		t.Errorf("the last of no arrivals is %s, %v", at, err)
+	if at, err := p.SilentSince(t.Context(), 0); !at.IsZero() || err != nil {
+		t.Errorf("without an arrival it is silent since %s, %v", at, err)
 	}
 	arrive(t, pool, name+"//done", "o1", "done", "3 hours")
 	arrive(t, pool, name+"//parked", "o2", "parked", "2 hours")
@@ -527,9 +527,33 @@ func TestTheLastArrivalIsThatOfTheNewestEventOfTheSource(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	last, err := p.LastArrival(t.Context())
+	last, err := p.SilentSince(t.Context(), 20*time.Minute)
 	if ago := time.Since(last); err != nil || ago < 25*time.Minute || ago > 50*time.Minute {
-		t.Errorf("the last arrival was %s ago, %v", ago, err)
+		t.Errorf("it is silent for %s, %v", ago, err)
+	}
+	if at, err := p.SilentSince(t.Context(), time.Hour); !at.IsZero() || err != nil {
+		t.Errorf("it is silent for an hour, since %s, %v, though an event has come", at, err)
+	}
+}
+
+// It is asked while a queue is held up, of a table that may hold millions.
+func TestALookForASilenceEndsAtTheFirstEventOfIt(t *testing.T) {
+	t.Parallel()
+	s := openApp(t, idemtest.Pool(t))
+	s.exec(`insert into idem_events (event, type, key, state) select 'notes//' || n, 'paid', n, 'done' from generate_series(1, 20000) n; analyze idem_events`)
+	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		if at, err := store.SilentSince(t.Context(), inTx{tx}, "notes", time.Hour); !at.IsZero() || err != nil {
+			t.Errorf("it is silent since %s, %v", at, err)
+		}
+		var read int
+		err := tx.QueryRow(t.Context(), `select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables where relid = 'idem_events'::regclass`).Scan(&read)
+		if read == 0 || read > 1000 {
+			t.Errorf("it reads %d events", read)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,7 +2,6 @@ package promises_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -131,76 +130,12 @@ func TestSettingsOfAHandlerAreNotThoseOfTheNextEvent(t *testing.T) {
 	}
 }
 
-// Rows that are left in a temporary table would be booked again with the next event, and a lock would have others wait for ever.
-func TestWhatAHandlerLeavesInItsSessionIsNotMetByTheNextEvent(t *testing.T) {
-	t.Parallel()
-	const functions = `
-create table orders (id text); insert into orders values ('o1');
-create function book() returns text language plpgsql as $$ begin
-	create temp table if not exists staging (event text);
-	insert into staging values ('row'); insert into effects select event from staging; return ''; end $$;
-create function book(orders) returns text language sql as $$ select book() $$;
-create function keep_open() returns text language plpgsql as $$ begin
-	execute 'declare left_open cursor with hold for select 1'; return ''; end $$;
-create function keep_locked() returns text language sql as $$ select pg_advisory_lock(hashtext(current_schema()))::text $$;
-create procedure booked() language sql as $$ select book() $$`
-	for name, sql := range map[string]string{
-		"rows of a temporary table": `create temp table if not exists staging (event text);
-			insert into staging values ('row'); insert into effects select event from staging`,
-		"a temporary table":                  `create local temporary table staging (event text)`,
-		"one of the temporary schema":        `create table "pg_temp".staging (event text)`,
-		"one of a query":                     `select 1 as n into temp staging`,
-		"one as a query":                     `create temp table staging as select 1 as n`,
-		"a cursor":                           `declare left_open cursor with hold for select 1`,
-		"a prepared statement":               `prepare left_prepared as select 1`,
-		"a lock":                             `select 1 / pg_try_advisory_lock(hashtext(current_schema()))::int`,
-		"a table of a function":              `select book()`,
-		"of a function in a table":           `create table made as select book()`,
-		"of a function in an attribute":      `select o.book from orders o`,
-		"of an attribute in an update":       `update orders set id = orders.book`,
-		"of a function in a cursor":          `declare c cursor for select book(); move all in c`,
-		"of a function in an insert":         `insert into orders select book()`,
-		"of a function behind COPY":          `copy (select book()) to '/dev/null'`,
-		"of a procedure":                     `call booked()`,
-		"a cursor of a function":             `select keep_open()`,
-		"a lock of a function":               `select keep_locked()`,
-		"a lock of a function, in an update": `update orders set id = keep_locked()`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := openApp(t, poolOf(t, 1))
-			s.exec(functions)
-			fails := false
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				_, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
-				if fails {
-					return errors.Join(err, errors.New("no such order"))
-				}
-				return err
-			})
-			s.exec(`create function drop_made() returns trigger language plpgsql as $$ begin drop table if exists made; return null; end $$;
-				create trigger drop_made after insert on idem_events execute function drop_made()`)
-			for n := range 3 {
-				s.wantAnswer(paid(fmt.Sprint("e", n)), http.StatusOK)
-			}
-			if n := queryOne[int](s, `select count(*) from effects`); n != 0 && n != 3 {
-				t.Errorf("three events have booked %d rows", n)
-			}
-			fails = true // what is rolled back releases no lock
-			s.wantAnswer(paid("e4"), http.StatusServiceUnavailable)
-			if n := queryOne[int](s, `select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()`); n != 0 {
-				t.Errorf("the session of the next event holds %d locks", n)
-			}
-		})
-	}
-}
-
 // Handlers that only work keep their connection, and settings that end with the
 // transaction are theirs to make.
 func TestConnectionIsKeptAfterAnOrdinaryHandler(t *testing.T) {
 	t.Parallel()
 	for _, sql := range []string{
-		`select count(*) from effects`, `select lower('A')`, `select pg_advisory_lock(1)`, `update effects set scope = 'set x'`, `set local lock_timeout = '1s'`, `set constraints all immediate`,
+		`select count(*) from effects`, `select lower('A')`, `update effects set scope = 'set x'`, `set local lock_timeout = '1s'`, `set constraints all immediate`,
 		`set transaction isolation level read committed`, `select set_config('shop.tenant', $1, true)`,
 		`select pg_catalog.SET_CONFIG ('a.b', lower($1), TRUE)`,
 		"-- name: Lock :one\nselect pg_try_advisory_xact_lock(1)", `with x as (select 1) select from x`, `call nothing()`, `lock table effects`, `create temp table staging (id text) on commit drop`, `"work"`,
@@ -399,6 +334,14 @@ var moves = map[string]func(ctx context.Context, tx pgx.Tx, schema string) error
 		_, err := tx.Exec(ctx, `update effects set scope = coalesce(move_to($1, false), '')`, schema)
 		return err
 	},
+	"a procedure": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `call moving_to($1)`, schema)
+		return err
+	},
+	"a function in an insert": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `insert into effects (event) select '' where move_to($1, false) = ''`, schema)
+		return err
+	},
 	"a prepared statement": func(ctx context.Context, tx pgx.Tx, schema string) error {
 		if _, err := tx.Prepare(ctx, "move", `select set_config('search_path', $1, false)`); err != nil {
 			return err
@@ -451,27 +394,7 @@ func (s *app) tenant() (schema string) {
 	}
 	s.exec(`create table ` + schema + `.effects (event text not null, scope text not null default '');
 		create function move_to(schema text, this_transaction bool) returns text language plpgsql as $$ begin
-			return set_config('search_path', schema, this_transaction); end $$`)
+			return set_config('search_path', schema, this_transaction); end $$;
+		create procedure moving_to(schema text) language sql as $$ select move_to(schema, false) $$`)
 	return schema
-}
-
-// What is looked for behind COMMIT cannot undo it.
-func TestEventIsDoneThoughTheLookBehindItsCommitFails(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	s.exec(`create function pg_advisory_unlock_all() returns void language plpgsql as $$ begin raise exception 'not today'; end $$`)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		_, err := tx.Exec(ctx, `select lower('A')`)
-		return errors.Join(err, pay(ctx, tx, n))
-	})
-	path := queryOne[string](s, `select current_schema() || ', pg_catalog'`)
-	shadowed := openPool(t, s.pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = path })
-	if o, err := idem.NewProcessor(shadowed, s.notes).Accept(t.Context(), letter("e1", "o1", 1)); o != idem.Done || err != nil {
-		t.Errorf("Accept = %s, %v", o, err)
-	}
-	s.wantState("e1", idem.StateDone)
-	s.wantEffects(1)
-	if n := shadowed.Stat().TotalConns(); n != 0 {
-		t.Errorf("%d connections are open of which nobody knows what is left in them", n)
-	}
 }

@@ -120,8 +120,8 @@ func (s *sender) post(ctx context.Context, body []byte) (ok bool) {
 	return ok
 }
 
-// charges is the number of charges. The events are about one after the other.
-const charges = 10_000
+// chargeCount is the number of charges. The events are about one after the other.
+const chargeCount = 10_000
 
 // events makes the events of one run, by number. The run is a part of all ids.
 type events struct {
@@ -145,7 +145,7 @@ func (e *events) body(n int64) []byte {
 }
 
 // charge returns the id of the charge of an event.
-func (e *events) charge(n int64) string { return fmt.Sprintf("pay_%s_%d", e.run, n%charges) }
+func (e *events) charge(n int64) string { return fmt.Sprintf("pay_%s_%d", e.run, n%chargeCount) }
 
 // cents returns the amount of an event: up to a million reais, and without order, so
 // that sums tell which events they are of.

@@ -14,6 +14,8 @@
 //	hand    the same work by hand on pgx, in the four round trips that pgx.Tx takes
 //	insert  by hand: one committed INSERT for each delivery, nothing else
 //	naive   by hand: insert, and workers that claim one event each; without order or retries
+//	charges idem.Processor with charges.Handler: copies the charge, and books the difference
+//	upsert  the same by hand: it decodes the whole event, and copies the charge by one upsert
 //	river   a job of River for each delivery, unique by the event's id; its worker does the
 //	        work and completes the job in one transaction; without order
 //
@@ -93,7 +95,7 @@ func main() {
 	}
 }
 
-var allModes = []string{"inline", "hand", "ingest", "insert", "inbox", "naive", "river"}
+var allModes = []string{"inline", "hand", "charges", "upsert", "ingest", "insert", "inbox", "naive", "river"}
 
 // config is the configuration of a run.
 type config struct {
@@ -234,7 +236,7 @@ func printRatios(out io.Writer, all []*contender) error {
 		modes[one.mode] = one
 	}
 	fmt.Fprintln(out)
-	for _, pair := range [][2]string{{"inline", "hand"}, {"ingest", "insert"}, {"inbox", "naive"}, {"inbox", "river"}, {"inbox", "inline"}} {
+	for _, pair := range [][2]string{{"inline", "hand"}, {"charges", "upsert"}, {"charges", "hand"}, {"ingest", "insert"}, {"inbox", "naive"}, {"inbox", "river"}, {"inbox", "inline"}} {
 		of, to := modes[pair[0]], modes[pair[1]]
 		if of == nil || to == nil {
 			continue

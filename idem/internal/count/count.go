@@ -1,5 +1,5 @@
-// Package count counts the deliveries that are refused or fail, the events that workers fail to process, and the calls of
-// what watches events that do not return, for the checks of package health; and the failures of an outage, for the log.
+// Package count counts the deliveries that are refused or fail, and the events that workers fail to process, for the
+// checks of package health; and the failures of an outage, for the log.
 package count
 
 import (
@@ -11,8 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Refusals counts, by path, the deliveries that were refused since the last genuine one.
@@ -334,54 +332,4 @@ func (o *Outages) Done() (lasted time.Duration, failures int, over bool) {
 	}
 	o.lasts.Store(false)
 	return o.last.Sub(o.since), o.all, true
-}
-
-// Hangs counts the calls of functions of the application that were left behind, as they did not return in time.
-type Hangs struct {
-	n    atomic.Int64
-	last atomic.Value // the name of the last one
-}
-
-const (
-	// inTime is the time for which an event waits for a function that watches it.
-	inTime = time.Second
-	pause  = inTime / 10
-	// maxHangs is the number of calls without a return from which on there are no further ones.
-	maxHangs = 100
-)
-
-// Call calls a function of the application that watches events, and returns its result. A panic is an error; so is a
-// call that does not return in time, which is left behind.
-func Call[T any](h *Hangs, name string, f func() T) (none T, err error) {
-	if h.n.Load() >= maxHangs {
-		return none, nil // the log has a line for each of those
-	}
-	results := make(chan T, 1)
-	returned := pgtx.Start(func() error { results <- f(); return nil })
-	for range inTime / pause { // a process that was stopped meanwhile has lost one pause
-		select {
-		case err = <-returned:
-			if err != nil {
-				return none, err
-			}
-			return <-results, nil
-		case <-time.After(pause):
-		}
-	}
-	h.n.Add(1)
-	h.last.Store(name)
-	go func() {
-		<-returned
-		h.n.Add(-1)
-	}()
-	return none, fmt.Errorf("it has not returned within %s, and was left behind", inTime)
-}
-
-// Any reports whether there are calls that have not returned, and says how many.
-func (h *Hangs) Any() (hang bool, says string) {
-	n := h.n.Load()
-	if n == 0 {
-		return false, "Observe, Tracer and Logger return in time"
-	}
-	return true, fmt.Sprintf("%d calls have not returned, the last of the %s", n, h.last.Load())
 }

@@ -3,7 +3,6 @@ package count_test
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,37 +140,6 @@ func TestAnOutageIsLoggedAtItsBeginOnceAMinuteAndAtItsEnd(t *testing.T) {
 		}
 		if says, more := o.Failed(); !says || more != 0 {
 			t.Errorf("the next one begins with %t, %d", says, more)
-		}
-	})
-}
-
-// Each call that does not return costs a second, and a goroutine until it returns: there is an end to both.
-func TestAHundredCallsThatDoNotReturnAreTheLast(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var h count.Hangs
-		release := make(chan struct{})
-		var calls atomic.Int64
-		hang := func() int { calls.Add(1); <-release; return 1 }
-		start := time.Now()
-		for n := range 102 {
-			if _, err := count.Call(&h, "Logger", hang); (err != nil) != (n < 100) {
-				t.Errorf("call %d returns %v", n, err)
-			}
-		}
-		if took := time.Since(start); calls.Load() != 100 || took != 100*time.Second {
-			t.Errorf("%d calls were made in %s, want 100 of a second each", calls.Load(), took)
-		}
-		if hangs, says := h.Any(); !hangs || says != "100 calls have not returned, the last of the Logger" {
-			t.Errorf("hangs is %t: %s", hangs, says)
-		}
-		close(release)
-		synctest.Wait()
-		if got, err := count.Call(&h, "Logger", hang); got != 1 || err != nil {
-			t.Errorf("after they have returned Call = %d, %v, want 1", got, err)
-		}
-		if hangs, says := h.Any(); hangs {
-			t.Error("after they have returned: " + says)
 		}
 	})
 }

@@ -27,12 +27,8 @@ func (t *Tx) Commit(limit context.Context, declared, ours *pgx.Batch) error {
 	}
 	t.ended = true
 	conn, tx := t.conn.Conn(), t.tx
-	var left *bool
-	if t.mayLeave() {
-		left = new(true) // unless it is answered
-	}
 	commit := func(sent func()) error {
-		return reliably(ctx, conn, func() error { return commit(ctx, conn, tx, last, left, sent) })
+		return reliably(ctx, conn, func() error { return commit(ctx, conn, tx, last, sent) })
 	}
 	if slow {
 		err = t.protectSlow(limit, commit)
@@ -46,9 +42,6 @@ func (t *Tx) Commit(limit context.Context, declared, ours *pgx.Batch) error {
 	var unsent pgx.ErrPreprocessingBatch
 	switch {
 	case err == nil:
-		if left != nil {
-			t.looked, t.left = true, *left
-		}
 		return nil
 	case errors.Is(err, pgx.ErrTxCommitRollback):
 		return t.failed(ErrAborted)
@@ -65,22 +58,16 @@ func (t *Tx) Commit(limit context.Context, declared, ours *pgx.Batch) error {
 	return fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
-func commit(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, last *pgx.Batch, left *bool, sent func()) error {
-	if last.Len() == 0 && left == nil {
+func commit(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, last *pgx.Batch, sent func()) error {
+	if last.Len() == 0 {
 		return tx.Commit(ctx)
 	}
-	tag := ""
-	last.Queue("commit").Exec(func(t pgconn.CommandTag) error { tag = t.String(); return nil })
-	if left != nil {
-		look(last, left)
-	}
+	rolledBack := false
+	last.Queue("commit").Exec(func(tag pgconn.CommandTag) error { rolledBack = tag.String() == "ROLLBACK"; return nil })
 	results := conn.SendBatch(ctx, last)
 	sent()
 	err := results.Close()
-	switch tag {
-	case "COMMIT": // whatever the look behind it says
-		return nil
-	case "ROLLBACK":
+	if err == nil && rolledBack {
 		return pgx.ErrTxCommitRollback
 	}
 	return err
@@ -106,8 +93,8 @@ func (t *Tx) join(ctx, limit context.Context, declared, ours *pgx.Batch) (last *
 	slow = declared.Len() > 0
 	unseen := slices.ContainsFunc(declared.QueuedQueries, isUnseen)
 	t.handler.note(declared.QueuedQueries)
-	moved := t.handler.raw || unseen || t.handler.effects&moves != 0
-	if t.Marked() && (moved || t.handler.effects&calls != 0) {
+	moved := unseen || t.handler.effect >= moves
+	if t.Marked() && (moved || t.handler.effect == calls) {
 		t.restore(declared)
 	}
 	if unseen || moved && ours.Len() > 0 && t.Marked() {

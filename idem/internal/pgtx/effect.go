@@ -1,8 +1,6 @@
 package pgtx
 
-import (
-	"strings"
-)
+import "strings"
 
 // EndsTransaction reports whether a statement in sql ends, replaces or prepares
 // the current transaction: ABORT, COMMIT, END, ROLLBACK (but not to a
@@ -10,159 +8,99 @@ import (
 //
 // Whether a backslash escapes in '…' depends on a setting of the session, so
 // both readings count. SQL that Postgres cannot parse may be reported either
-// way: none of it is executed. A statement that is prepared under the name
-// "transaction" is reported, though it ends nothing.
-func EndsTransaction(sql string) bool { return effectOf(sql)&ends != 0 }
+// way: none of it is executed. Two statements are reported though they end
+// nothing: one that is prepared under the name "transaction", and the END of a
+// function's body after BEGIN ATOMIC.
+func EndsTransaction(sql string) bool { return effectOf(sql) == ends }
 
-// effect is a possible effect of SQL on the transaction and its session, beyond its work.
+// effect is the effect of SQL on the transaction and its session, beyond its work. A greater one includes the
+// smaller ones.
 type effect uint8
 
 const (
-	ends  effect = 1 << iota // the transaction is ended, replaced or prepared: see EndsTransaction
-	lasts                    // a setting of the session is another one after the commit, or a prepared statement is left in it
-	moves                    // another search path, role or synchronous_commit is set
-	calls                    // a function is called, or a temporary table, a cursor or a lock may be left: see Tx.look
+	works effect = iota // none
+	calls               // a function is called: it may set another search path, role or synchronous_commit
+	moves               // a statement sets one of those, or another setting, until the transaction ends
+	lasts               // a setting of the session may be another one after the commit
+	ends                // the transaction is ended, replaced or prepared: see EndsTransaction
 )
 
-// effectOf returns the possible effects of the statements in sql. Only ends is certain. A wrong lasts costs a
-// connection, a wrong moves a round trip, a wrong calls part of a round trip. The calls of a trigger, a view,
-// an operator or the default of a column are not looked for.
-func effectOf(sql string) (found effect) {
-	sql = strings.TrimRight(sql, "; \t\r\n")
-	standard, escaping := lexer{rest: sql}, lexer{rest: sql, escapes: true}
-	found = standard.statements()
+// effectOf returns the greatest effect of the statements in sql. Only ends is certain. A wrong lasts costs a
+// connection, a wrong moves a round trip, a wrong calls a part of one. The calls of a trigger, a view, an
+// operator or the default of a column are not looked for.
+func effectOf(sql string) effect {
+	found := lexer{rest: sql}.effect()
 	if strings.IndexByte(sql, '\\') >= 0 {
-		found |= escaping.statements()
+		found = max(found, lexer{rest: sql, escapes: true}.effect())
 	}
-	return found | effectOfCalls(sql)
+	return found
 }
 
-// statements returns the effect of each statement's first words. Most SQL is one statement, and its first
-// word decides.
-func (l *lexer) statements() (found effect) {
-	for body := false; ; {
-		word := l.next()
+// effect returns the greatest effect of the statements in the rest. The columns that an INSERT lists are no
+// arguments of a function.
+func (l lexer) effect() (found effect) {
+	before, into := ";", false
+	for token := l.next(); token != ""; before, token = token, l.next() {
 		switch {
-		case word == ";": // an empty statement
-			continue
-		case body && is(word, "end"):
-			body = false
-		default:
-			found |= l.statement(word)
+		case before == ";":
+			found = max(found, l.statement(token))
+		case token == "(" && mayBeFunction(before) && !into:
+			found = max(found, l.call(before))
 		}
-		if found&ends != 0 || strings.IndexByte(l.rest, ';') < 0 {
-			return found
-		}
-		body = l.skip(word) || body
+		into = is(token, "into") || into && (token == "." || mayBeFunction(token))
 	}
+	return found
 }
 
-// statement is the effect of the statement that begins with word, from its first words.
-func (l *lexer) statement(word string) effect {
-	switch {
-	case is(word, "select"), is(word, "with"), is(word, "values"), is(word, "("), is(word, "insert"), is(word, "update"), is(word, "delete"), is(word, "merge"):
-		if !l.calls(is(word, "insert")) {
-			return 0
-		}
-	case is(word, "savepoint"), is(word, "release"), is(word, "lock"):
-		return 0
-	case is(word, "set"):
-		return l.set()
-	case is(word, "reset"), is(word, "discard"), is(word, "deallocate"), is(word, "listen"), is(word, "load"),
-		is(word, "do"), is(word, "execute"): // the SQL to execute is in a string, or elsewhere
-		return lasts | moves
-	case is(word, "abort"), is(word, "commit"), is(word, "end"):
+// statement returns the effect of a statement as its first words have it: word, and those that follow.
+func (l lexer) statement(word string) effect {
+	switch strings.ToLower(word) {
+	case "abort", "commit", "end":
 		return ends
-	case is(word, "prepare"):
-		if is(l.next(), "transaction") {
-			return ends
-		}
-		return lasts
-	case is(word, "rollback"):
+	case "rollback":
 		if word = l.next(); is(word, "work") || is(word, "transaction") {
 			word = l.next()
 		}
 		if !is(word, "to") {
 			return ends
 		}
-		return 0
-	}
-	return calls
-}
-
-// calls reports whether the rest of a statement calls a function, as book(id) or as the attribute orders.book, or makes
-// a table. The columns that an INSERT lists are no arguments.
-func (l lexer) calls(insert bool) bool {
-	before, columns := "", insert
-	for word := l.next(); word != "" && word != ";"; before, word = word, l.next() {
-		named := before == `"` || wordLen(before) > 0
-		switch {
-		case word == "(" && named && !isNoCall(before) && !columns, word == "." && named && !is(before, "excluded"), is(word, "into") && !insert:
-			return true
-		case word == "(" && named && !isNoCall(before): // the list of columns
-			columns = false
+	case "prepare":
+		if is(l.next(), "transaction") {
+			return ends
 		}
-		columns = columns && !is(word, "values") && !is(word, "select") && !is(word, "with")
+		return lasts
+	case "reset", "discard", "deallocate", "listen", "load",
+		"do", "execute": // the SQL to execute is in a string, or elsewhere
+		return lasts
+	case "set":
+		switch strings.ToLower(l.next()) {
+		case "local":
+			return moves
+		case "transaction", "constraints":
+			return works
+		}
+		return lasts
 	}
-	return false
+	return works
 }
 
-// isNoCall reports whether a parenthesis behind a word opens no call, or one that runs no function of the
-// application's.
-func isNoCall(word string) bool {
-	switch strings.ToLower(word) {
-	case "values", "set", "where", "in", "any", "some", "all", "exists", "and", "or", "not", "on", "conflict", "using", "from", "as", "select",
-		"insert", "returning", "when", "then", "else", "between",
-		"coalesce", "nullif", "greatest", "least", "cast", "now", "count", "sum":
-		return true
-	}
-	return false
-}
-
-// set returns the effect of SET.
-func (l *lexer) set() effect {
-	switch word := l.next(); {
-	case is(word, "local"):
+// call returns the effect of the call of a function, whose arguments follow. set_config sets for the session
+// unless its last argument is the word true.
+func (l lexer) call(name string) effect {
+	switch {
+	case !is(strings.Trim(name, `"`), "set_config"):
+		return calls
+	case l.lastArgumentIsTrue():
 		return moves
-	case is(word, "transaction"), is(word, "constraints"):
-		return 0
 	}
-	return lasts | moves
+	return lasts
 }
 
-// effectOfCalls returns the effect of set_config, which sets for the session unless its last argument is the
-// word true.
-func effectOfCalls(sql string) effect {
-	left := 0
-	for _, rest, ok := strings.Cut(sql, "_"); ok; _, rest, ok = strings.Cut(rest, "_") {
-		if start := len(sql) - len(rest) - len("set_"); start >= 0 && len(rest) >= len("config") && is(sql[start:start+len("set_config")], "set_config") {
-			left++
-		}
-	}
-	if left == 0 {
-		return 0
-	}
-	l := lexer{rest: sql}
-	for word := l.next(); word != ""; word = l.next() {
-		if is(word, "set_config") && l.lastArgumentIsTrue() {
-			left--
-		}
-	}
-	if left > 0 { // a string, a comment or a quoted name counts as a call
-		return lasts | moves
-	}
-	return moves
-}
-
-// lastArgumentIsTrue moves behind the arguments of a call.
-func (l *lexer) lastArgumentIsTrue() bool {
-	if l.next() != "(" {
-		return false
-	}
+func (l lexer) lastArgumentIsTrue() bool {
 	before, last := "", ""
 	for depth := 1; depth > 0; {
-		word := l.next()
-		switch word {
+		token := l.next()
+		switch token {
 		case "":
 			return false
 		case "(":
@@ -171,10 +109,24 @@ func (l *lexer) lastArgumentIsTrue() bool {
 			depth--
 		}
 		if depth > 0 {
-			before, last = last, word
+			before, last = last, token
 		}
 	}
 	return is(last, "true") && before == ","
+}
+
+// mayBeFunction reports whether a token before a parenthesis may be the name of a function of the
+// application's. The words are those that often stand there and name none.
+func mayBeFunction(token string) bool {
+	switch strings.ToLower(token) {
+	case "all", "and", "any", "array", "as", "between", "cast", "coalesce", "distinct", "else", "except", "exists", "extract", "from",
+		"greatest", "having", "in", "intersect", "lateral", "least", "not", "nullif", "numeric", "on", "or", "returning", "row", "select",
+		"some", "then", "trim", "union", "using", "values", "varchar", "when", "where", "with",
+		"conflict", "set", // words of a statement, which hardly name a function though they may
+		"count", "max", "min", "now", "sum": // Postgres's own functions
+		return false
+	}
+	return token[0] == '"' || wordLen(token) > 0
 }
 
 // mayBeName reports whether sql may be the name of a prepared statement, which pgx executes instead. A text
@@ -204,92 +156,82 @@ type lexer struct {
 	escapes bool // a backslash escapes in '…', as with standard_conforming_strings off
 }
 
-// skip moves behind the statement that begins with word; or, if that creates a
-// function or procedure, behind the BEGIN ATOMIC before its statements.
-func (l *lexer) skip(word string) (body bool) {
-	create, routine, depth := is(word, "create"), false, 0
-	for i := 1; ; i++ {
-		before := word
-		switch word = l.next(); {
-		case word == "" || word == ";":
-			return false
-		case create && (i == 1 || i == 3 && is(before, "replace")):
-			routine = is(word, "function") || is(word, "procedure")
-		case word == "(":
-			depth++
-		case word == ")":
-			depth--
-		case routine && depth == 0 && is(before, "begin") && is(word, "atomic"):
-			return true
-		}
-	}
-}
-
-// next returns the next token: a word, a literal or quoted name as its quote,
+// next returns the next token: a word, a quoted name, a literal as its quote,
 // one byte of anything else, or "" at the end.
 func (l *lexer) next() string {
 	l.space()
-	if n := wordLen(l.rest); n > 0 {
-		word := l.take(n)
-		for is(word, "e") && l.cut("'") {
-			l.quoted('\'', true)
+	from := l.rest
+	if n := wordLen(from); n > 0 {
+		l.rest = from[n:]
+		for is(from[:n], "e") && strings.HasPrefix(l.rest, "'") {
+			l.quoted(true)
 			l.space() // a literal that follows continues this one
 		}
-		return word
+		return from[:n]
 	}
-	from := l.rest
-	token := l.take(1)
-	switch token {
-	case "'":
-		l.quoted('\'', l.escapes)
-	case `"`:
-		l.quoted('"', false)
-	case "$":
-		if i := strings.IndexByte(l.rest, '$'); i == wordLen(l.rest[:max(i, 0)]) {
+	if from == "" {
+		return ""
+	}
+	switch from[0] {
+	case '\'':
+		l.quoted(l.escapes)
+	case '"':
+		l.quoted(false)
+		return from[:len(from)-len(l.rest)]
+	default:
+		l.rest = from[1:]
+		if i := strings.IndexByte(l.rest, '$'); from[0] == '$' && i == wordLen(l.rest[:max(i, 0)]) {
 			_, l.rest, _ = strings.Cut(l.rest[i+1:], from[:i+2])
 		}
 	}
-	return token
+	return from[:1]
 }
 
-// space skips white space and comments, which nest.
+// space skips white space and comments.
 func (l *lexer) space() {
-	for depth, line := 0, false; l.rest != ""; {
+	for {
+		l.rest = strings.TrimLeft(l.rest, " \t\r\n\f\v")
 		switch {
-		case line:
-			line = l.rest[0] != '\r' && l.rest[0] != '\n'
-			l.take(1)
-		case l.cut("/*"):
-			depth++
-		case depth > 0 && l.cut("*/"):
-			depth--
-		case depth > 0 || strings.IndexByte(" \t\r\n\f\v", l.rest[0]) >= 0:
-			l.take(1)
-		default:
-			if line = l.cut("--"); !line {
-				return
+		case strings.HasPrefix(l.rest, "--"):
+			end := strings.IndexAny(l.rest, "\r\n")
+			if end < 0 {
+				end = len(l.rest)
 			}
+			l.rest = l.rest[end:]
+		case strings.HasPrefix(l.rest, "/*"):
+			l.comment()
+		default:
+			return
 		}
 	}
 }
 
-// quoted skips the rest of a literal or name. A doubled quote in it reads as
+// comment skips a comment, which may hold others.
+func (l *lexer) comment() {
+	for depth := 0; l.rest != ""; {
+		switch {
+		case l.cut("/*"):
+			depth++
+		case !l.cut("*/"):
+			l.rest = l.rest[1:]
+		case depth == 1:
+			return
+		default:
+			depth--
+		}
+	}
+}
+
+// quoted skips a literal or a name in quotes. A doubled quote in it reads as
 // the end of one and the beginning of another, which comes to the same.
-func (l *lexer) quoted(quote byte, escapes bool) {
-	i := 0
-	for ; i < len(l.rest) && l.rest[i] != quote; i++ {
+func (l *lexer) quoted(escapes bool) {
+	i := 1
+	for ; i < len(l.rest) && l.rest[i] != l.rest[0]; i++ {
 		if escapes && l.rest[i] == '\\' {
 			i++
 		}
 	}
-	l.take(i + 1)
-}
-
-// take returns the next bytes, up to n, and moves behind them.
-func (l *lexer) take(n int) (taken string) {
-	n = min(n, len(l.rest))
-	taken, l.rest = l.rest[:n], l.rest[n:]
-	return taken
+	l.rest = l.rest[min(i+1, len(l.rest)):]
 }
 
 func (l *lexer) cut(prefix string) (ok bool) {

@@ -2,65 +2,76 @@ package pgtx
 
 import "testing"
 
-func TestWhatAStatementMayLeaveInItsSession(t *testing.T) {
+func TestEffectOfAStatementOnItsSession(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		why, sql string
 		want     effect
 	}{
-		{"work", "update orders set paid_at = now()", 0},
-		{"a table that is named so", "update set_configs set a = 1", lasts | moves}, // a wrong guess, which costs a connection
-		{"work with columns", `insert into "orders" ("id", paid) values ($1, coalesce($2, now())) on conflict (id) do update set paid = excluded.paid where ("orders"."id" is null)`, calls}, // a wrong guess, which costs little
-		{"work of the values that were to be inserted", `insert into orders (id, paid) values ($1, 1.5) on conflict (id) do update set paid = EXCLUDED.paid`, 0},
-		{"work of a list", "delete from orders where id = any ($1) and (paid or id in (select id from gone))", 0},
+		{"work", "update orders set paid_at = now()", works},
+		{"work by aliases", "update orders o set paid = true from charges as c where o.id = c.external_reference and s.scope = c.scope", works},
+		{"a row", "update orders set (id, paid) = row ($1, $2)", works},
+		{"work with columns", `insert into "orders" ("id", paid) values ($1, coalesce($2, now())) on conflict (id) do update set paid = excluded.paid where ("orders"."id" is null)`, works},
+		{"columns of a table with a schema", `insert into shop . "orders" /* all */ (id) values ($1)`, works},
+		{"work of the values that were to be inserted", `insert into orders (id, paid) values ($1, 1.5) on conflict (id) do update set paid = EXCLUDED.paid`, works},
+		{"work of a list", "delete from orders where id = any ($1) and (paid or id in (select id from gone))", works},
+		{"a query", "select id from orders for update", works},
+		{"a query with one of Postgres's own", "select count(*) from orders", works},
+		{"a savepoint", "savepoint a; release a; rollback to a; lock table orders", works},
+		{"an attribute that may be a function", "select orders.book from orders", works},
+		{"a type", "select $1::numeric(10, 2)", works},
+		{"a function in a literal", "select 'book(id)', $$book(id)$$, 1 /* book(id) */", works},
+
+		{"columns of an alias, taken for a call", "select a from orders as t (a)", calls},
 		{"a function in an insert", "insert into orders values ($1, book($2))", calls},
 		{"a function behind columns", "insert into orders (id, paid) values ($1, book($2))", calls},
 		{"a function in an insert of rows", "insert into orders select book(id) from gone", calls},
+		{"a function in an insert of rows in parentheses", "insert into orders (select book(id) from gone)", calls},
 		{"a function in an update", `update orders set paid = "book"(id)`, calls},
+		{"one of a schema", `update orders set paid = shop.book /* it */ (id)`, calls},
 		{"a function in the second statement", "delete from orders; update orders set paid = book(id)", calls},
-		{"a function in an attribute", "select orders.book from orders", calls},
-		{"a function in a quoted attribute", `update orders o set paid = "o"."book"`, calls},
-		{"a temporary table", "create temp table staging as select 1", calls},
-		{"one of the temporary schema", `create table "pg_temp".staging (id text)`, calls},
-		{"one of a query", "select id into temp staging from orders", calls},
-		{"a cursor", "declare c cursor with hold for select 1", calls},
-		{"what a cursor selects", "fetch c", calls},
-		{"a procedure", "call move", calls},
-		{"a prepared statement", "prepare pay as select 1", lasts},
-		{"a lock of the session", "select pg_advisory_lock($1)", calls},
-		{"a savepoint", "savepoint a; release a; rollback to a; lock table orders", 0},
-		{"a lock of the transaction", "select pg_advisory_xact_lock($1)", calls},
-		{"a query", "select id from orders for update", 0},
-		{"a query with a function", "select book(id) from orders", calls},
-		{"a query with one of Postgres's own", "select count(*) from orders", 0},
+		{"a function in a cursor", "declare c cursor with hold for select book()", calls},
+		{"a function in a new table", "create temp table staging as select book()", calls},
+		{"a function in a copy", "copy (select book()) to '/dev/null'", calls},
 		{"a procedure", "call move($1)", calls},
-		{"SET", "set lock_timeout = 1", lasts | moves},
-		{"SET SESSION", "SET SESSION lock_timeout = 1", lasts | moves},
-		{"SET ROLE", "set role shop", lasts | moves},
+		{"a lock", "select pg_advisory_xact_lock($1)", calls},
+		{"a query with a function", "select book(id) from orders", calls},
+		{"behind a backslash", `select '\', book('')`, calls},
+		{"part of a name", "select get_set_config('a')", calls},
+
 		{"SET LOCAL", "set local lock_timeout = 1", moves},
-		{"behind a comment", "-- name: Move :exec\nset/**/x = 1", lasts | moves},
-		{"the second statement", "select 1; set x = 1", lasts | moves},
-		{"of this transaction", "set transaction read only; set constraints all deferred", 0},
-		{"of all transactions", "set session characteristics as transaction read only", lasts | moves},
-		{"RESET", "reset all", lasts | moves},
-		{"DISCARD", "discard plans", lasts | moves},
-		{"a block", "do $$ begin end $$", lasts | moves},
-		{"for this transaction", "select set_config('a.b', f($1, 2), true)", calls | moves},
-		{"for good", "select set_config('a.b', $1, false)", calls | lasts | moves},
-		{"who knows", "select set_config('a.b', $1, $2)", calls | lasts | moves},
-		{"who knows either", "select set_config('a.b', $1, not true)", calls | lasts | moves},
-		{"both", "select set_config('a.b', '', true), SET_CONFIG('a.c', '', false)", calls | lasts | moves},
-		{"in an update", "update t set a = pg_catalog.set_config ('a.b', 'c', True)", calls | moves},
-		{"in a string", "select 'set_config'", lasts | moves},
-		{"not closed", "select set_config('a', 'b', true", calls | lasts | moves},
-		{"no call", "select set_config, true", lasts | moves},
-		{"a word", "set_config", calls | lasts | moves},
-		{"part of a word", "_config; t_config; set_confi", calls},
+		{"for this transaction", "select set_config('a.b', f($1, 2), true)", moves},
+		{"in an update", "update t set a = pg_catalog.set_config ('a.b', 'c', True)", moves},
+
+		{"SET", "set lock_timeout = 1", lasts},
+		{"SET SESSION", "SET SESSION lock_timeout = 1", lasts},
+		{"SET ROLE", "set role shop", lasts},
+		{"behind a comment", "-- name: Move :exec\nset/**/x = 1", lasts},
+		{"the second statement", "select 1; set x = 1", lasts},
+		{"of all transactions", "set session characteristics as transaction read only", lasts},
+		{"RESET", "reset all", lasts},
+		{"DISCARD", "discard plans", lasts},
+		{"a block", "do $$ begin end $$", lasts},
+		{"a prepared statement", "prepare pay as select 1", lasts},
+		{"one that is executed", "execute pay", lasts},
+		{"for good", "select set_config('a.b', $1, false)", lasts},
+		{"who knows", "select set_config('a.b', $1, $2)", lasts},
+		{"who knows either", "select set_config('a.b', $1, not true)", lasts},
+		{"a quoted name", `select "set_config"('a.b', $1, false)`, lasts},
+		{"both", "select set_config('a.b', '', true), SET_CONFIG('a.c', '', false)", lasts},
+		{"not closed", "select set_config('a', 'b', true", lasts},
+		{"in the other reading of a backslash", `select '\', set_config('a', 'b', false), '`, lasts},
+
+		{"of this transaction", "set transaction read only; set constraints all deferred", works},
+		{"a table that is named so", "update set_configs set a = 1", works},
+		{"in a string", "select 'set_config(1)'", works},
+		{"no call", "select set_config, true", works},
+		{"the end", "select book(id); commit", ends},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()
 			if got := effectOf(c.sql); got != c.want {
-				t.Errorf("%q: %04b, want %04b", c.sql, got, c.want)
+				t.Errorf("%q: %d, want %d", c.sql, got, c.want)
 			}
 		})
 	}

@@ -133,11 +133,8 @@ func Within[T any](ctx context.Context, late error, f func() (T, error), undo fu
 	return none, fmt.Errorf("%w: %w", late, ctx.Err())
 }
 
-// The errors of what does not return to [Within].
-var (
-	ErrHookHangs          = errors.New("a hook of the pool does not return, although its context has ended")
-	ErrDecoderHangs error = &WorkError{err: errors.New("the event's decoder did not return in time")}
-)
+// ErrHookHangs is the error of a hook of the pool that does not return to [Within].
+var ErrHookHangs = errors.New("a hook of the pool does not return, although its context has ended")
 
 // Protect turns a panic of application code into an error with its stack. It also
 // catches panics of the returned error's methods: Error, Unwrap, As and Is.

@@ -20,7 +20,7 @@ type state struct {
 	mu      sync.Mutex
 	over    bool     // the handler has returned
 	running int      // calls of methods that have not returned
-	effects effect   // of the executed statements
+	effect  effect   // of the executed statements
 	names   []string // of prepared statements that were executed and are still to be looked at
 	unseen  bool     // a rewriter has written an executed statement
 	raw     bool     // the handler had the connection itself, or pgx's large objects on it
@@ -32,14 +32,14 @@ type state struct {
 func (s *state) enter(statements ...*pgx.QueuedQuery) error {
 	var found effect
 	for _, q := range statements {
-		found |= effectOf(q.SQL)
+		found = max(found, effectOf(q.SQL))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.over:
 		return pgx.ErrTxClosed
-	case found&ends != 0:
+	case found == ends:
 		return ErrOwned
 	}
 	s.running++
@@ -63,7 +63,7 @@ func (s *state) note(statements []*pgx.QueuedQuery) {
 }
 
 func (s *state) noteLocked(found effect, statements []*pgx.QueuedQuery) {
-	s.effects |= found
+	s.effect = max(s.effect, found)
 	for _, q := range statements {
 		if mayBeName(q.SQL) {
 			s.names = append(s.names, strings.Clone(q.SQL))
@@ -92,7 +92,9 @@ func (s *state) end() (inUse bool) {
 func (s *state) giveAway() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.raw = s.raw || !s.over
+	if !s.over {
+		s.raw, s.effect = true, lasts
+	}
 }
 
 // Borrow lends a handler's transaction, or a savepoint in it, to one caller at a time. ok is false while

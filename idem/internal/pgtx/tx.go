@@ -26,8 +26,6 @@ type Tx struct {
 	backend backend
 	session Session
 	ended   bool // COMMIT or ROLLBACK was sent
-	looked  bool // what the handler has left in its session was looked for
-	left    bool // and found
 
 	handler *state // the handler's use of the transaction
 }
@@ -178,9 +176,9 @@ func (t *Tx) checkSame(ctx context.Context) error {
 		i := slices.IndexFunc(prepared, func(p []string) bool { return p[0] == name })
 		switch l := (lexer{rest: name}); {
 		case i >= 0:
-			t.handler.effects |= effectOf(prepared[i][1])
+			t.handler.effect = max(t.handler.effect, effectOf(prepared[i][1]))
 		case !isCommand(l.next()):
-			t.handler.effects |= lasts | moves
+			t.handler.effect = lasts
 		}
 	}
 	t.handler.names = nil
@@ -214,28 +212,12 @@ func (t *Tx) Rollback(ctx context.Context, next func(*pgx.Batch)) error {
 	return err
 }
 
-// Spoiled reports whether the handler may have left other settings in its session, or something else that the
-// next event would meet. The connection is not used again.
+// Spoiled reports whether the handler may have left other settings in its session, which the next event would
+// meet. The connection is not used again.
 func (t *Tx) Spoiled() bool {
 	t.handler.mu.Lock() // a goroutine that the handler has left behind may still be changing it
 	defer t.handler.mu.Unlock()
-	return t.left || t.handler.raw || t.handler.effects&lasts != 0
-}
-
-// mayLeave reports whether a function may have left something in the session that outlives the transaction.
-func (t *Tx) mayLeave() bool {
-	t.handler.mu.Lock()
-	defer t.handler.mu.Unlock()
-	return !t.looked && t.handler.effects&calls != 0
-}
-
-// look queues a statement, behind COMMIT or ROLLBACK, that releases the locks of the session, and sets left to whether anything
-// else is left in it: a cursor WITH HOLD, a temporary table.
-func look(b *pgx.Batch, left *bool) {
-	const look = `
-select pg_advisory_unlock_all() is null or exists (select from pg_cursors where is_holdable) or pg_my_temp_schema() <> 0 and exists (
-	select from pg_depend where refclassid = 'pg_namespace'::regclass and refobjid = pg_my_temp_schema())`
-	b.Queue(look).QueryRow(func(row pgx.Row) error { return row.Scan(left) })
+	return t.handler.effect >= lasts
 }
 
 // Close rolls back uncommitted work and returns the connection to the pool.
@@ -247,14 +229,6 @@ func (t *Tx) Close(ctx context.Context) {
 		ctx, cancel := Finish(ctx)
 		defer cancel()
 		_ = t.protect(func() error { return t.tx.Rollback(ctx) }) // pgx closes a connection that cannot roll back
-	}
-	if t.conn != nil && t.alive() && t.mayLeave() {
-		ctx, cancel := Finish(ctx)
-		defer cancel()
-		b := &pgx.Batch{}
-		t.left = true // unless it is answered
-		look(b, &t.left)
-		_ = t.protect(func() error { return t.conn.SendBatch(ctx, b).Close() })
 	}
 	if t.conn == nil {
 		return

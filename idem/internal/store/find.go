@@ -183,10 +183,16 @@ then 0 else (
 	return n, err
 }
 
-// LastArrival returns the time at which the newest event of a source, a canary's apart, was stored, or the
-// zero time. It reads the whole of idem_events.
-func LastArrival(ctx context.Context, db DB, source string) (newest time.Time, err error) {
-	err = db.QueryRow(ctx, `select max(received_at) from idem_events where starts_with(event, $1) and event <> $2`, sourcePrefix(source), canaryKey(source)).Scan(orZero(&newest))
+// SilentSince returns the time at which the newest event of a source, a canary's apart, was stored, or the zero
+// time if one was stored within d. It reads idem_events up to an event that was, or all of it.
+func SilentSince(ctx context.Context, db DB, source string, d time.Duration) (newest time.Time, err error) {
+	const silent = `
+select (select max(received_at) from idem_events where starts_with(event, $1) and event <> $2)
+where not exists (select from idem_events where starts_with(event, $1) and event <> $2 and received_at > now() - $3::interval)`
+	err = db.QueryRow(ctx, silent, sourcePrefix(source), canaryKey(source), d).Scan(orZero(&newest))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, nil
+	}
 	return newest, err
 }
 

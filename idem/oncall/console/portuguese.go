@@ -179,7 +179,6 @@ var portuguese = lang.Catalog{
 	"Postgres does not answer, or takes no writes.":                                                             "O Postgres não responde, ou não aceita escritas.",
 	"Deliveries fail here: the provider stops its queue when that goes on.":                                     "As entregas falham aqui: se isso continuar, o provedor interrompe a fila.",
 	"Deliveries are refused: a token, a secret or a clock is wrong.":                                            "As entregas são recusadas: há um token, um segredo ou um relógio errado.",
-	"Metrics, traces or log lines are missing: what writes them does not return.":                               "Faltam métricas, traces ou linhas de log: o que os grava não retorna.",
 	"No delivery has come for a long time.":                                                                     "Há muito tempo não chega nenhuma entrega.",
 	"The handlers fail, event after event: see the errors.":                                                     "Os handlers falham, evento após evento: veja os erros.",
 	"Events have been failing for a long time: see the errors.":                                                 "Há eventos falhando há muito tempo: veja os erros.",

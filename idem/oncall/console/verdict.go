@@ -32,7 +32,6 @@ var headlines = map[string]struct {
 	"postgres":   {"Postgres does not answer, or takes no writes.", ""},
 	"deliveries": {"Deliveries fail here: the provider stops its queue when that goes on.", ""},
 	"refused":    {"Deliveries are refused: a token, a secret or a clock is wrong.", ""},
-	"observers":  {"Metrics, traces or log lines are missing: what writes them does not return.", ""},
 	"silence":    {"No delivery has come for a long time.", ""},
 	"handlers":   {"The handlers fail, event after event: see the errors.", "events?state=failing&"},
 	"retrying":   {"Events have been failing for a long time: see the errors.", "events?state=failing&"},

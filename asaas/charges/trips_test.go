@@ -1,0 +1,82 @@
+package charges_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem"
+)
+
+// A delivery that is worked on at once is one transaction, of three round trips and those of the application's own.
+func TestAnEventOfAChargeIsOneTransactionOfThreeRoundTrips(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	said := new(statements)
+	config := pool.Config()
+	config.ConnConfig.Tracer = said
+	traced, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer traced.Close()
+	processor := idem.NewProcessor(traced, newEvents(book))
+	c := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	for _, body := range [][]byte{c.Created(), c.Received()} {
+		said.all = nil
+		if outcome, err := processor.Accept(t.Context(), asaas.Identify(body)); outcome != idem.Done || err != nil {
+			t.Fatalf("%s, %v: %s", outcome, err, body)
+		}
+		want := []string{
+			"begin; insert into idem_events",
+			"insert into asaas_charges; select scope, id,; update asaas_charges set",
+			"insert into ledger",
+			"commit",
+		}
+		if diff := cmp.Diff(want, said.all); diff != "" {
+			t.Errorf("round trips (-want +got):\n%s\n%s", diff, body)
+		}
+	}
+}
+
+// statements notes the first words of the statements in each round trip.
+type statements struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, firstWords(q.SQL))
+	return ctx
+}
+
+func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (s *statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceBatchStartData) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var batch []string
+	for _, q := range q.Batch.QueuedQueries {
+		batch = append(batch, firstWords(q.SQL))
+	}
+	s.all = append(s.all, strings.Join(batch, "; "))
+	return ctx
+}
+
+func (s *statements) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+func firstWords(sql string) string {
+	words := strings.Fields(sql)
+	return strings.Join(words[:min(len(words), 3)], " ")
+}
