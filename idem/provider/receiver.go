@@ -24,6 +24,9 @@ import (
 func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
 	p := d.definition()
 	if err := CheckSender(r, p.Source, d.AllowFrom, d.ClientAddrHeader); err != nil {
+		if refusal, ok := errors.AsType[*idem.Refusal](err); ok {
+			refusal.Misconfigured = d.hasToken(r) // AllowFrom or ClientAddrHeader is wrong, or the token is known to others
+		}
 		return idem.Event{}, err
 	}
 	e, failure := d.open(r)
@@ -36,6 +39,16 @@ func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
 	}
 	d.logTest(r.Context(), e)
 	return e, nil
+}
+
+// hasToken reports whether a request has the right token.
+func (d *Dispatcher) hasToken(r *http.Request) bool {
+	accounts, err := d.credentials(r)
+	if _, ok := d.Scheme.(Token); !ok || err != nil {
+		return false
+	}
+	_, err = d.definition().scopeOf(d.Scheme, r.Header, nil, accounts)
+	return err == nil
 }
 
 func (d *Dispatcher) open(r *http.Request) (idem.Event, error) {
