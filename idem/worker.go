@@ -149,8 +149,12 @@ func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	return found, err
 }
 
-// holdEvery is the least time between two statements of holdMany.
-const holdEvery = 200 * time.Millisecond
+const (
+	// holdEvery is the least time between two calls of holdMany that have an effect.
+	holdEvery = 200 * time.Millisecond
+	// holdAtOnce is the largest number of statements of a call: others are to be claimed.
+	holdAtOnce = 10
+)
 
 // holdMany puts off the events that are due of types that an outbox's broker refuses: one by one they would take as
 // much of the workers' time as others. A statement that fails is repeated when a worker has put off another one.
@@ -159,7 +163,11 @@ func (r *runner) holdMany(ctx context.Context) {
 		return
 	}
 	broker := r.inbox.outage()
-	for h := broker.HoldMany(); len(h.Types) > 0; h = broker.HoldMany() {
+	for range holdAtOnce {
+		h := broker.HoldMany()
+		if len(h.Types) == 0 {
+			break
+		}
 		n, err := query(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (int, error) {
 			return store.PutOff(ctx, db, r.inbox.source.Name(), h)
 		})

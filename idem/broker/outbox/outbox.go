@@ -34,8 +34,8 @@ import (
 // one message at a time, and the first one that the broker takes has them publish the others at once. A broker that takes
 // messages and refuses those of one Type, because a topic is missing, full or forbidden, is unavailable for that Type:
 // one message of it is tried now and then, the others wait for at most as long again as that has lasted, and messages of
-// other Types do not wait for them. Give messages for a topic of their own a Type of their own, too. Package health shows
-// both as broker. Neither counts towards MaxAttempts, and no message is parked for it. Replay stops then, with the
+// other Types do not wait for them, unless they have the same Key. Give the messages of each topic Types of their own.
+// Package health shows both as broker, and names the Type. Neither counts towards MaxAttempts, and no message is parked for it. Replay stops then, with the
 // broker's error.
 //
 // A message is at fault itself if it fails again although another one of its Type has gone through since, or with

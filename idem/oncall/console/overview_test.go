@@ -180,7 +180,7 @@ func TestTheFirstLineIsTheVerdict(t *testing.T) {
 			a.workersElsewhere()
 			a.page.Health = health.New(part{{Source: "letters", Name: "broker", Says: "it is away"}, {Source: "erp", Name: "stock", Says: "it is empty"}, {Source: "erp", Name: "fine", Healthy: true}})
 			a.page.Health.Logger = nil
-		}, []string{"bad", "letters: The broker takes no messages. it is away", "bad", "erp: The check stock fails. it is empty"}},
+		}, []string{"bad", "letters: The broker takes no messages, or none of a type. it is away", "bad", "erp: The check stock fails. it is empty"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -186,7 +186,7 @@ var portuguese = lang.Catalog{
 	"Events are due, and are not processed.":                                                                    "Há eventos na vez que não são processados.",
 	"Events wait behind a parked one: replay or discard that.":                                                  "Há eventos à espera de um estacionado: reprocesse-o ou descarte-o.",
 	"Events are stored without an account: one that comes again is done twice.":                                 "Há eventos gravados sem conta: um que chegue de novo será processado duas vezes.",
-	"The broker takes no messages.":                                                                             "O broker não aceita mensagens.",
+	"The broker takes no messages, or none of a type.":                                                          "O broker não aceita mensagens, ou nenhuma de um tipo.",
 	"The database's clock was put back: events wait until it is that late again.":                               "O relógio do banco de dados foi atrasado: os eventos esperam até que ele chegue de novo à mesma hora.",
 	"The canary does not arrive: real deliveries may not, either.":                                              "O canary não chega: talvez as entregas reais também não.",
 	"Charges could not be compared with Asaas, or booked, or no run of it has ended for two days: see the log.": "Não foi possível comparar cobranças com o Asaas, ou lançá-las, ou nenhuma execução disso terminou há dois dias: veja o log.",

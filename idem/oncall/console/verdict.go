@@ -39,7 +39,7 @@ var headlines = map[string]struct {
 	"workers":    {"Events are due, and are not processed.", ""},
 	"held":       {"Events wait behind a parked one: replay or discard that.", "blocked?"},
 	"scopes":     {"Events are stored without an account: one that comes again is done twice.", ""},
-	"broker":     {"The broker takes no messages.", ""},
+	"broker":     {"The broker takes no messages, or none of a type.", ""},
 	"clock":      {"The database's clock was put back: events wait until it is that late again.", ""},
 	"canary":     {"The canary does not arrive: real deliveries may not, either.", ""},
 	"unmatched":  {"Charges are paid that match nothing of the application's: match each, or give it back.", "unmatched?"},
