@@ -146,7 +146,7 @@ var definition = provider.Definition{
 	},
 }
 
-// SchemeToken verifies deliveries.
+// SchemeToken verifies deliveries by the token in Asaas-Access-Token.
 var SchemeToken = provider.Token{Header: "Asaas-Access-Token"}
 
 // Dispatcher verifies deliveries and takes each event to its handler. Register

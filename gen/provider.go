@@ -93,8 +93,8 @@ func (c code) GoString() string { return string(c) }
 
 // schemeCode is a scheme in the generated package.
 type schemeCode struct {
-	Name, Go string
-	Other    bool // not the default
+	Name, Does, Go string
+	Other          bool // not the default
 }
 
 // providerCode renders the dispatcher, the verification and the naming of events.
@@ -113,9 +113,29 @@ func (p provider) schemes() []schemeCode {
 		if slices.ContainsFunc(out, func(other schemeCode) bool { return other.Name == name }) {
 			name += strconv.Itoa(i + 1)
 		}
-		out = append(out, schemeCode{name, goScheme(s), i > 0})
+		out = append(out, schemeCode{name, doesOf(s), goScheme(s), i > 0})
 	}
 	return out
+}
+
+// doesOf says how a scheme verifies, with the header and the algorithm.
+func doesOf(s spec.Scheme) string {
+	hash := strings.ToUpper(s.Hash)
+	switch s.Scheme {
+	case "token":
+		return "verifies deliveries by the token in " + s.Header
+	case "rsa":
+		return "verifies deliveries by the signature in " + s.Header + ", RSA with " + hash
+	case "standard-webhooks":
+		return "verifies deliveries by the code in Webhook-Signature, HMAC with SHA256"
+	case "none":
+		return "verifies nothing: something in front of the program does"
+	}
+	does := "verifies deliveries by the code in " + s.Header + ", HMAC with " + hash
+	if s.TimeHeader != "" {
+		does += ", and the time in " + s.TimeHeader
+	}
+	return does
 }
 
 func goScheme(s spec.Scheme) string {
@@ -138,7 +158,7 @@ func goScheme(s spec.Scheme) string {
 	if texts == nil {
 		texts = []string{"{body}"}
 	}
-	fields := literal("Header", s.Header, "Hash", hash, "Texts", strings.Join(texts, "\n"), "Base64", s.Encoding == "base64", "Value", s.Value,
+	fields := literal("Header", s.Header, "Hash", hash, "Texts", texts, "Base64", s.Encoding == "base64", "Value", s.Value,
 		"TimeHeader", s.TimeHeader, "IDHeader", s.IDHeader, "TypeHeader", s.TypeHeader, "Tolerance", tolerance)
 	return "provider.HMAC{\n" + strings.Join(fields, ",\n") + ",\n}"
 }

@@ -21,7 +21,7 @@ const EventTestPayment EventType = EventPaymentSuccess + provider.TestSuffix
 // timestamp is digits only. To pin one:
 //
 //	scheme := zeltapay.SchemeHMAC
-//	scheme.Texts = string(zeltapay.FormatPrefixed)
+//	scheme.Texts = []string{string(zeltapay.FormatPrefixed)}
 //	events.Scheme = scheme
 type Format string
 
@@ -46,7 +46,7 @@ func Sign(h http.Header, body []byte, secret string, at time.Time) {
 func (f Format) Sign(h http.Header, body []byte, secret string, at time.Time) {
 	scheme := SchemeHMAC
 	if f != "" {
-		scheme.Texts = string(f)
+		scheme.Texts = []string{string(f)}
 	}
 	_ = definition.Sign(scheme, h, body, secret, at) // an HMAC is made of any secret
 }

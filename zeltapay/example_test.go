@@ -35,7 +35,7 @@ func ExampleVerify() {
 // One of the two texts is pinned, and a signature is good for a minute.
 func ExampleFormat() {
 	scheme := zeltapay.SchemeHMAC
-	scheme.Texts, scheme.Tolerance = string(zeltapay.FormatPrefixed), time.Minute
+	scheme.Texts, scheme.Tolerance = []string{string(zeltapay.FormatPrefixed)}, time.Minute
 	events := zeltapay.NewDispatcher("new secret", "old secret") // during a rotation
 	events.Scheme = scheme
 	h, body := make(http.Header), []byte(`{}`)

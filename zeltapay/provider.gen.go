@@ -45,19 +45,22 @@ var definition = provider.Definition{
 	},
 }
 
-// SchemeHMAC verifies deliveries.
+// SchemeHMAC verifies deliveries by the code in Zeltapay-Signature, HMAC
+// with SHA256.
 var SchemeHMAC = provider.HMAC{
 	Header: "Zeltapay-Signature",
 	Hash:   crypto.SHA256,
-	Texts:  "t={time}.{body}\n{time}.{body}",
+	Texts:  []string{"t={time}.{body}", "{time}.{body}"},
 	Value:  "t={time}, v1={mac}",
 }
 
-// SchemeHMAC2 verifies deliveries, where a program chooses it.
+// SchemeHMAC2 verifies deliveries by the code in Zeltapay-Signature, HMAC
+// with SHA256, and the time in Zeltapay-Timestamp, where a program chooses
+// it.
 var SchemeHMAC2 = provider.HMAC{
 	Header:     "Zeltapay-Signature",
 	Hash:       crypto.SHA256,
-	Texts:      "t={time}.{body}\n{time}.{body}",
+	Texts:      []string{"t={time}.{body}", "{time}.{body}"},
 	TimeHeader: "Zeltapay-Timestamp",
 }
 

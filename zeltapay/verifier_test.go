@@ -24,7 +24,7 @@ func (v verifier) Verify(h http.Header, body []byte) error {
 		scheme = zeltapay.SchemeHMAC2
 	}
 	if v.SignedFormat != "" {
-		scheme.Texts = string(v.SignedFormat)
+		scheme.Texts = []string{string(v.SignedFormat)}
 	}
 	scheme.Tolerance = v.Tolerance
 	d.Scheme = scheme
@@ -35,6 +35,6 @@ func (v verifier) Verify(h http.Header, body []byte) error {
 // pinned is the scheme where one of the two texts is signed.
 func pinned(f zeltapay.Format) provider.Scheme {
 	scheme := zeltapay.SchemeHMAC
-	scheme.Texts = string(f)
+	scheme.Texts = []string{string(f)}
 	return scheme
 }

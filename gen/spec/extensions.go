@@ -66,6 +66,8 @@ func (p *Paths) UnmarshalJSON(data []byte) error {
 
 const providerName = "x-provider"
 
+const ownScheme = "or, for what cannot be declared, write a provider.Scheme: https://github.com/paghooks/paghooks/blob/main/docs/overlay.md#verification"
+
 // readExtensions checks the document's extensions against extensions.json, and reads its own.
 func (l *linter) readExtensions() error {
 	text, err := json.Marshal(l.text.said)
@@ -106,9 +108,14 @@ func (l *linter) reportExtensions(rules *jsonschema.Compiler, e *jsonschema.Vali
 	case *kind.Not, *kind.AnyOf, *kind.Pattern, *kind.Const, *kind.Type:
 		right = rules.MustCompile(e.SchemaURL).Description
 	}
+	ofScheme := len(e.InstanceLocation) > 1 && e.InstanceLocation[0] == providerName && e.InstanceLocation[1] == "verify"
 	switch {
+	case right != "" && ofScheme:
+		l.reportAt(e.InstanceLocation, "it is not right; write "+right+"; "+ownScheme)
 	case right != "":
 		l.reportAt(e.InstanceLocation, "it is not right; write "+right)
+	case len(e.Causes) == 0 && ofScheme:
+		l.reportAt(e.InstanceLocation, e.BasicOutput().Error.String()+"; "+ownScheme)
 	case len(e.Causes) == 0:
 		l.reportAt(e.InstanceLocation, e.BasicOutput().Error.String()+"; gen/spec/extensions.json has what there is")
 	}

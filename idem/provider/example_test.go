@@ -82,7 +82,7 @@ func (s semicolons) Sign(h http.Header, body []byte, secret string, now time.Tim
 
 // A scheme that signs its time is a [provider.Timer]: deliveries that are too old are refused.
 func ExampleTimer() {
-	scheme := semicolons{provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: "{time}:{body}", Value: "ts={time},h1={mac}"}}
+	scheme := semicolons{provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: []string{"{time}:{body}"}, Value: "ts={time},h1={mac}"}}
 	h, body := make(http.Header), []byte(`{"type":"PAID"}`)
 	_ = scheme.Sign(h, body, "the secret", time.Unix(1614265330, 0))
 

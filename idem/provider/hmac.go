@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -19,12 +20,12 @@ import (
 type HMAC struct {
 	Header     string
 	Hash       crypto.Hash
-	Base64     bool   // the code is in base64; false: in hexadecimal digits
-	Texts      string // the signed text, such as {time}.{body}; of several, parted by line breaks, any
-	Value      string // of the header, such as t={time},v1={mac}; default: {mac}
-	TimeHeader string // has {time}, Unix seconds, where Value has not
-	IDHeader   string // has the event's id, where all Texts sign it: {header:Webhook-Id}
-	TypeHeader string // has the event's type, where all Texts sign it
+	Base64     bool     // the code is in base64; false: in hexadecimal digits
+	Texts      []string // the signed text, such as {time}.{body}; of several, any verifies, and the first signs
+	Value      string   // of the header, such as t={time},v1={mac}; default: {mac}
+	TimeHeader string   // has {time}, Unix seconds, where Value has not
+	IDHeader   string   // has the event's id, where all Texts sign it: {header:Webhook-Id}
+	TypeHeader string   // has the event's type, where all Texts sign it
 	Tolerance  time.Duration
 	KeyPrefix  string // a secret that begins so has its key behind it, in base64
 }
@@ -33,7 +34,7 @@ type HMAC struct {
 // symmetric keys (v1): signatures of other versions are skipped. Webhook-Id is the id of an event
 // that has none in its body, Webhook-Timestamp its time if the body does not say when it happened.
 var StandardWebhooks = HMAC{
-	Header: "Webhook-Signature", Hash: crypto.SHA256, Base64: true, Texts: "{header:Webhook-Id}.{time}.{body}",
+	Header: "Webhook-Signature", Hash: crypto.SHA256, Base64: true, Texts: []string{"{header:Webhook-Id}.{time}.{body}"},
 	Value: "v1,{mac}", TimeHeader: "Webhook-Timestamp", IDHeader: "Webhook-Id", KeyPrefix: "whsec_",
 }
 
@@ -102,8 +103,11 @@ func (s HMAC) Names(h http.Header) (id, eventType string) {
 
 // signed returns the value of a header, or "" if one of the texts does not sign it.
 func (s HMAC) signed(h http.Header, name string) string {
-	for text := range strings.SplitSeq(s.Texts, "\n") {
-		if name == "" || !slices.ContainsFunc(strings.Split(text, "{header:")[1:], func(rest string) bool {
+	if name == "" || len(s.Texts) == 0 {
+		return ""
+	}
+	for _, text := range s.Texts {
+		if !slices.ContainsFunc(strings.Split(text, "{header:")[1:], func(rest string) bool {
 			header, _, _ := strings.Cut(rest, "}")
 			return strings.EqualFold(header, name)
 		}) {
@@ -117,8 +121,8 @@ func (s HMAC) signed(h http.Header, name string) string {
 func (s HMAC) Verifies(h http.Header, body []byte, secret string) bool {
 	at, macs, wrong := s.read(h)
 	verifies := false
-	for text := range strings.SplitSeq(s.Texts, "\n") {
-		if text == "" {
+	for _, text := range s.Texts {
+		if text == "" { // its code fits any body
 			continue
 		}
 		want := s.mac(text, h, at, body, secret)
@@ -133,6 +137,9 @@ func (s HMAC) Verifies(h http.Header, body []byte, secret string) bool {
 
 // Sign implements [Scheme].
 func (s HMAC) Sign(h http.Header, body []byte, secret string, now time.Time) error {
+	if len(s.Texts) == 0 {
+		return errors.New("provider: the HMAC has no Texts, so that it signs nothing; give it {body}, for example")
+	}
 	at := strconv.FormatInt(now.Unix(), 10)
 	if s.IDHeader != "" && sent(h, s.IDHeader) == "" {
 		h.Set(s.IDHeader, "msg_"+rand.Text())
@@ -140,8 +147,7 @@ func (s HMAC) Sign(h http.Header, body []byte, secret string, now time.Time) err
 	if s.TimeHeader != "" {
 		h.Set(s.TimeHeader, at)
 	}
-	text, _, _ := strings.Cut(s.Texts, "\n")
-	sum := s.mac(text, h, at, body, secret)
+	sum := s.mac(s.Texts[0], h, at, body, secret)
 	code := hex.EncodeToString(sum)
 	if s.Base64 {
 		code = base64.StdEncoding.EncodeToString(sum)
@@ -158,7 +164,9 @@ func (s HMAC) value() string {
 }
 
 // timed reports whether the time is signed.
-func (s HMAC) timed() bool { return strings.Contains(s.Texts, "{time}") }
+func (s HMAC) timed() bool {
+	return slices.ContainsFunc(s.Texts, func(text string) bool { return strings.Contains(text, "{time}") })
+}
 
 // read reads the time and the codes of the headers, and names the fault of their
 // form. The parts of a value are parted by commas, or by spaces where the template

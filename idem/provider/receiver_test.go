@@ -42,7 +42,7 @@ func shop() *provider.Definition {
 				"PING": {Ping: true},
 			},
 		},
-		Scheme:  provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: "{time}.{body}", Value: "t={time},v1={mac}"},
+		Scheme:  provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: []string{"{time}.{body}"}, Value: "t={time},v1={mac}"},
 		Headers: []provider.Header{{Name: "X-Time", Says: "{time}"}, {Name: "X-Id", Says: "{id}"}, {Name: "X-Type", Says: "{type}"}},
 		Empty: func(eventType string) any {
 			if eventType == "PAID" || eventType == "PING" {

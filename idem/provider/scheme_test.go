@@ -2,9 +2,12 @@ package provider_test
 
 import (
 	"crypto"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"net/http"
@@ -53,12 +56,12 @@ func TestAnEventHasTheNamesThatHeadersSignWhereItsBodyHasNone(t *testing.T) {
 	t.Parallel()
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	typed := provider.HMAC{
-		Header: "X-Signature", Hash: crypto.SHA256, Texts: "{header:X-Event}.{header:x-id}.{body}", IDHeader: "X-Id", TypeHeader: "X-Event",
+		Header: "X-Signature", Hash: crypto.SHA256, Texts: []string{"{header:X-Event}.{header:x-id}.{body}"}, IDHeader: "X-Id", TypeHeader: "X-Event",
 	}
 	unsigned := typed
-	unsigned.Texts += "\n{body}" // one text is enough for whoever makes a delivery
+	unsigned.Texts = []string{typed.Texts[0], "{body}"} // one text is enough for whoever makes a delivery
 	misspelled := typed
-	misspelled.Texts = "{Header:X-Event}.{HEADER:X-Id}.{body}" // no placeholders, so that they sign nothing
+	misspelled.Texts = []string{"{Header:X-Event}.{HEADER:X-Id}.{body}"} // no placeholders, so that they sign nothing
 	for _, tt := range []struct {
 		why       string
 		scheme    provider.Scheme
@@ -145,10 +148,11 @@ func TestWhatASchemeSignsItVerifies(t *testing.T) {
 	body := []byte(`{"type":"PAID"}`)
 	for why, s := range map[string]provider.Scheme{
 		"a token":                provider.Token{Header: "X-Token"},
-		"a bare code":            provider.HMAC{Header: "X-Signature", Hash: crypto.SHA512, Texts: "{body}"},
-		"a time in the value":    provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: "{time}.{body}", Value: "t={time},v1={mac}"},
-		"a time in a header":     provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: "{time}.{body}", TimeHeader: "X-Time", Base64: true},
-		"the second of two ways": provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: "t={time}.{body}\n{time}.{body}", Value: "t={time}, v1={mac}"},
+		"a bare code":            provider.HMAC{Header: "X-Signature", Hash: crypto.SHA512, Texts: []string{"{body}"}},
+		"a time in the value":    provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: []string{"{time}.{body}"}, Value: "t={time},v1={mac}"},
+		"a time in a header":     provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: []string{"{time}.{body}"}, TimeHeader: "X-Time", Base64: true},
+		"a fixed URL":            provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: []string{"https://shop.example/acme{body}"}},
+		"the second of two ways": provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: []string{"t={time}.{body}", "{time}.{body}"}, Value: "t={time}, v1={mac}"},
 	} {
 		h := http.Header{}
 		if err := s.Sign(h, body, "secret", now); err != nil {
@@ -236,7 +240,7 @@ func TestAPublicKeyVerifiesHoweverItsLinesAreBroken(t *testing.T) {
 // The difference to a time in milliseconds overflows.
 func TestATimeInMillisecondsIsSaidToBeFarInTheFuture(t *testing.T) {
 	t.Parallel()
-	s := provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: "{time}.{body}", TimeHeader: "X-Time"}
+	s := provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: []string{"{time}.{body}"}, TimeHeader: "X-Time"}
 	h := http.Header{}
 	if err := s.Sign(h, nil, "secret", time.Unix(now.UnixMilli(), 0)); err != nil {
 		t.Fatal(err)
@@ -294,4 +298,24 @@ func keys(t *testing.T) (private, public string) {
 		t.Fatal(err)
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: publicDER}))
+}
+
+// Neither a list without texts nor an empty text, whose code would fit any body, makes a signature that verifies.
+func TestAnHMACOfNothingVerifiesNothing(t *testing.T) {
+	t.Parallel()
+	body := []byte(`{"type":"PAID"}`)
+	for _, texts := range [][]string{nil, {}, {""}} {
+		s := provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: texts, IDHeader: "X-Id"}
+		h := http.Header{"X-Id": {"stranger"}}
+		if err := s.Sign(h, body, "secret", time.Now()); (err == nil) != (len(texts) > 0) {
+			t.Errorf("%q: signing ended with %v", texts, err)
+		}
+		if h.Get("X-Signature") == "" {
+			mac := hmac.New(sha256.New, []byte("secret"))
+			h.Set("X-Signature", hex.EncodeToString(mac.Sum(nil)))
+		}
+		if id, _ := s.Names(h); id != "" || s.Verifies(h, body, "secret") {
+			t.Errorf("%q: it verifies, or names the event %q", texts, id)
+		}
+	}
 }

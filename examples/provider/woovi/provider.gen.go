@@ -51,14 +51,16 @@ var definition = provider.Definition{
 	},
 }
 
-// SchemeRSA verifies deliveries.
+// SchemeRSA verifies deliveries by the signature in X-Webhook-Signature, RSA
+// with SHA256.
 var SchemeRSA = provider.RSA{Header: "X-Webhook-Signature", Hash: crypto.SHA256}
 
-// SchemeHMAC verifies deliveries, where a program chooses it.
+// SchemeHMAC verifies deliveries by the code in X-OpenPix-Signature, HMAC
+// with SHA1, where a program chooses it.
 var SchemeHMAC = provider.HMAC{
 	Header: "X-OpenPix-Signature",
 	Hash:   crypto.SHA1,
-	Texts:  "{body}",
+	Texts:  []string{"{body}"},
 	Base64: true,
 }
 
