@@ -33,7 +33,8 @@
 //
 // A handler of one event type may stand beside it, for what is no money: an e-mail when a boleto was looked at. It
 // runs after the family's, in the same transaction, and sees the new row. If your program needs no event
-// of some types, ignore them: each costs a copy.
+// of some types, ignore them: each costs a copy. Do not ignore PAYMENT_CREATED: a charge that another event makes known is looked for
+// in all events that are stored of its account.
 //
 //	events.OnPaymentOverdue(remind)
 //	events.Ignore(asaas.EventPaymentCheckoutViewed, asaas.EventPaymentBankSlipViewed)

@@ -323,6 +323,8 @@ func TestAChargeThatAsaasDoesNotShowIsReportedAndItsRowIsLeft(t *testing.T) {
 	}
 	s := gap()
 	s.Scope = "shop-2"
+	fake, client := newAccount(t)
+	fake.Emit(of("another account", asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000)).Created()))
 	if report := reconcile(t, client, pool, s); len(report.Gone) > 0 {
 		t.Errorf("with the key of another account, %q are gone", report.Gone)
 	}

@@ -430,7 +430,9 @@ func TestAScopeThatIsLeftOutOrMisspelledIsRefusedAtStart(t *testing.T) {
 					}
 				}
 				if given == "" {
-					if err := d.Run(t.Context()); err == nil {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					if err := d.Run(ctx); err == nil {
 						t.Error("Daily runs without a scope")
 					}
 				}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -109,12 +110,11 @@ func start(t *testing.T, database string) (url string) {
 	return ""
 }
 
-// deliver sends an event about the same payment as any account's, and returns the
-// answer's status.
+// deliver sends an event about a payment of the account, and returns the answer's status.
 func deliver(t *testing.T, url, token, id string) int {
 	t.Helper()
 	today := time.Now().In(asaas.Brasilia()).Format(time.DateOnly)
-	body := `{"id":"` + id + `","event":"PAYMENT_RECEIVED","dateCreated":"` + today + ` 12:00:00","payment":{"id":"pay_1_a1B2c3D4e5F6g7","dateCreated":"` + today + `",
+	body := `{"id":"` + id + `","event":"PAYMENT_RECEIVED","dateCreated":"` + today + ` 12:00:00","payment":{"id":"pay_1_` + path.Base(url) + `","dateCreated":"` + today + `",
 		"value":29.90,"status":"RECEIVED","externalReference":"7"}}`
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
