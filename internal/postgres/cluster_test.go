@@ -121,7 +121,7 @@ func dial(t *testing.T, dsn string) *pgx.Conn {
 
 func TestClusterSaysWhyItDoesNotStart(t *testing.T) {
 	for _, test := range []struct{ name, initdb, postgres, want string }{
-		{"initdb fails", "echo no room >&2; exit 1", "", "is not up: no room"},
+		{"initdb fails", "echo no room >&2; exit 1", "", "is not made: no room"},
 		{"postgres fails", `mkdir -p "$2"`, "echo no memory >&2; exit 1", "is not up: no memory"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -191,13 +191,18 @@ func TestMain(m *testing.M) {
 }
 
 var acts = map[string]func(){
-	"return":     func() { fmt.Println(start().dir) },
-	"exit":       func() { fmt.Println(start().dir); os.Exit(1) },
-	"fatal":      func() { fmt.Println(start().dir); log.Fatal("fatal") },
-	"panic":      func() { fmt.Println(start().dir); panic("panic") },
-	"stay":       func() { fmt.Println(start().dir); os.Stdin.Read(make([]byte, 1)) },
-	"crashed":    func() { c := start(); must(c.Crash(context.Background())); fmt.Println(c.dir) },
-	"hasty":      func() { c := new(Cluster); must(c.launch(context.Background(), "1")); fmt.Println(c.dir) },
+	"return":  func() { fmt.Println(start().dir) },
+	"exit":    func() { fmt.Println(start().dir); os.Exit(1) },
+	"fatal":   func() { fmt.Println(start().dir); log.Fatal("fatal") },
+	"panic":   func() { fmt.Println(start().dir); panic("panic") },
+	"stay":    func() { fmt.Println(start().dir); os.Stdin.Read(make([]byte, 1)) },
+	"crashed": func() { c := start(); must(c.Crash(context.Background())); fmt.Println(c.dir) },
+	"hasty": func() {
+		c := new(Cluster)
+		must(c.launch(context.Background()))
+		must(c.leash.send("init"))
+		fmt.Println(c.dir)
+	},
 	"replicated": func() { c := start(); r, err := c.Replica(context.Background()); must(err); fmt.Println(r.dir) },
 	"work":       work,
 	"docker":     docker,

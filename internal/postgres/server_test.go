@@ -50,7 +50,7 @@ func TestDatabaseOfTheEnvironmentComesFirstAndKeepsNothing(t *testing.T) {
 
 func TestDatabaseForTestsThatFailsIsNotReplaced(t *testing.T) {
 	t.Parallel()
-	a := play(t, "work", variable+"=postgres://ada:hush@127.0.0.1:1/shop")
+	a := play(t, "work", Variable+"=postgres://ada:hush@127.0.0.1:1/shop")
 	a.awaitFamily(t)
 	got := a.stderr.String()
 	if !strings.Contains(got, "idemtest: IDEMTEST_DATABASE_URL is set but cannot be used") || strings.Contains(got, "hush") {
