@@ -178,8 +178,12 @@ func TestPostgresIsNotBentByTheEnvironment(t *testing.T) {
 }
 
 // TestMain lets the tests run this binary again, as a program that does one of
-// acts, or on a bare machine: one where nothing but PATH leads to a Postgres.
+// acts, or on a bare machine: one where nothing but PATH leads to a Postgres. It may
+// have a cache of its own.
 func TestMain(m *testing.M) {
+	if cache := os.Getenv("IDEMTEST_CACHE"); cache != "" {
+		cacheDir = func() (string, error) { return cache, nil }
+	}
 	if os.Getenv("IDEMTEST_BARE") != "" {
 		Bare()
 	}
@@ -203,8 +207,10 @@ var acts = map[string]func(){
 		must(c.leash.send("init"))
 		fmt.Println(c.dir)
 	},
+	"copying":    copying,
 	"replicated": func() { c := start(); r, err := c.Replica(context.Background()); must(err); fmt.Println(r.dir) },
 	"work":       work,
+	"live":       live,
 	"docker":     docker,
 }
 
@@ -229,6 +235,25 @@ func work() {
 		must(drop())
 		must(s.Close())
 	}
+}
+
+// live uses a server for as long as stdin is open.
+func live() {
+	s, err := Connect(context.Background())
+	must(err)
+	var database string
+	must(s.admin.QueryRow(context.Background(), "select current_database()").Scan(&database))
+	fmt.Println(database)
+	os.Stdin.Read(make([]byte, 1))
+}
+
+// copying ends before a cluster that was copied is started.
+func copying() {
+	must(start().Close()) // there is data to copy from now on
+	c := new(Cluster)
+	must(c.launch(context.Background()))
+	must(initializedBy(c.bin).copyTo(c.dir))
+	fmt.Println(c.dir)
 }
 
 func must(err error) {
