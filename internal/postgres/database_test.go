@@ -36,12 +36,13 @@ func TestProgramWithoutADatabaseOfItsOwnHasASchemaAndSaysSo(t *testing.T) {
 	check(t, c.write("pg_hba.conf", "local all postgres trust\nlocal postgres ada,eve trust\n"))
 	run(t, c, "select pg_reload_conf()")
 	eve := strings.Replace(c.URL(), "postgres@/postgres", "eve@/template1", 1)
-	for err := error(nil); err == nil; err = pause(t.Context()) { // until Postgres has read the file
+	for {
 		conn, err := pgx.Connect(t.Context(), eve)
 		if err != nil {
-			break
+			break // Postgres has read the file
 		}
 		check(t, conn.Close(t.Context()))
+		check(t, pause(t.Context()))
 	}
 	for _, test := range []struct{ role, why string }{
 		{"ada", "permission denied to create database"},
