@@ -97,7 +97,8 @@ type Server struct {
 // makes a schema in it. The context bounds the start, not the server.
 //
 // Close the server at the end. A program that ends without doing so leaves
-// nothing behind either, except its database on a server that it was given, until the next program starts.
+// nothing behind either, except its database on a server that it was given, which the next
+// program drops.
 func Start(ctx context.Context) (*Server, error) {
 	s, err := postgres.Connect(ctx)
 	if err != nil {

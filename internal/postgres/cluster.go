@@ -128,8 +128,7 @@ func (c *Cluster) create(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		// The copy may be at fault: the next one is made anew.
-		from.remove()
+		// The copy may be at fault: a new one replaces it.
 		if err := errors.Join(c.Close(), c.launch(ctx)); err != nil {
 			return err
 		}

@@ -136,5 +136,3 @@ func (i initialized) keep(content []byte) {
 		os.Remove(tmp)
 	}
 }
-
-func (i initialized) remove() { os.Remove(i.path) }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -15,15 +14,16 @@ var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, sys
 
 // group is the process group of a command.
 type group struct {
-	id     int
-	guard  *exec.Cmd
-	orders io.WriteCloser
+	id    int
+	guard *exec.Cmd
+	stdin io.Closer // of the guard
 }
 
-// guard kills a group when its stdin ends before it gets a line: this program was killed.
-const guard = `trap '' HUP INT TERM QUIT; read -r over || kill -KILL "-$1"`
+// guard kills a group when its stdin ends.
+const guard = `trap '' HUP INT TERM QUIT; read -r _; kill -KILL "-$1"`
 
-// startGroup starts the command in a process group of its own, which signals to this one do not reach.
+// startGroup starts the command in a process group of its own, which signals to this one do not reach. The group
+// ends with this program.
 func startGroup(cmd *exec.Cmd) (*group, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -32,7 +32,7 @@ func startGroup(cmd *exec.Cmd) (*group, error) {
 	g := &group{id: cmd.Process.Pid, guard: exec.Command("sh", "-c", guard, "guard", strconv.Itoa(cmd.Process.Pid))}
 	g.guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var err error
-	if g.orders, err = g.guard.StdinPipe(); err == nil {
+	if g.stdin, err = g.guard.StdinPipe(); err == nil {
 		err = g.guard.Start()
 	}
 	if err != nil {
@@ -46,9 +46,8 @@ func (g *group) signal(s os.Signal) { _ = syscall.Kill(-g.id, s.(syscall.Signal)
 
 // end kills what the command has left.
 func (g *group) end() {
-	g.signal(syscall.SIGKILL)
-	_, _ = fmt.Fprintln(g.orders, "over")
-	_ = g.guard.Wait()
+	g.stdin.Close()
+	_ = g.guard.Wait() // its status is that of kill
 }
 
 // exitStatus is that of a shell.

@@ -43,9 +43,9 @@ func run(command []string) (status int, err error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if os.Getenv(postgres.Variable) == "" {
-		server, err := postgres.Share(context.Background())
-		if err != nil {
-			return 0, err
+		server, errStart := postgres.Share(context.Background())
+		if errStart != nil {
+			return 0, errStart
 		}
 		defer func() { err = errors.Join(err, server.Close()) }()
 		cmd.Env = append(os.Environ(), postgres.Variable+"="+server.URL())
@@ -54,6 +54,7 @@ func run(command []string) (status int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	defer g.end()
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for alive := time.Tick(time.Second); ; {
@@ -65,7 +66,6 @@ func run(command []string) (status int, err error) {
 				g.signal(os.Kill)
 			}
 		case err := <-ended:
-			g.end()
 			if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 				return exitStatus(exit.ProcessState), nil
 			}
