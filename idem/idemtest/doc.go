@@ -93,7 +93,7 @@
 //
 // On Windows there are the first way and the last.
 //
-// The first pool of a test binary takes 0.04 s of processor time in the first way, 0.16 s in
+// The first pool of a test binary takes about 0.04 s of processor time in the first way, 0.16 s in
 // the second, and 0.75 s where there is no copy yet. Each further one takes 2 ms, and 20 ms
 // with [idem.Migrate]. So a server for all binaries is worth its while in a large
 // repository, and not needed in a small one.

@@ -12,8 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// given returns the server of a connection string, with a database of this program's own: schemas of
-// one database share its notifications, so that a program's lost wake-up would be made good by another's.
+// given returns the server of a connection string, with a database of this program's own
+// in it. Schemas of one database share its notifications: those of another program would
+// hide that one of this program was lost.
 func given(ctx context.Context, dsn string) (*Server, error) {
 	conn, err := reach(ctx, dsn)
 	if err != nil {
@@ -42,12 +43,12 @@ func reach(ctx context.Context, dsn string) (*pgx.Conn, error) {
 	return pgx.Connect(ctx, dsn)
 }
 
-// mark is the comment of the databases that a later program may drop. A database gets it when its
-// program is connected.
+// mark is the comment of the databases that another program drops when nobody is
+// connected. A database gets it once its program is.
 const mark = "idemtest: of a test binary, and dropped by the next one"
 
-// own makes the database of this program, which conn's server has until the program closes
-// the server. A test binary does not: the next one drops its database.
+// own makes the program's database, which Close drops. A test binary does not close its
+// server: the next one drops the database.
 func (s *Server) own(ctx context.Context, conn *pgx.Conn) error {
 	name := uniqueName(filepath.Base(os.Args[0]))
 	dsn, err := withDatabase(s.url, name)
@@ -65,9 +66,9 @@ func (s *Server) own(ctx context.Context, conn *pgx.Conn) error {
 		_, errDrop := conn.Exec(ctx, `drop database `+name+` with (force)`)
 		return errors.Join(err, errDrop)
 	}
-	given := s.url
+	server := s.url
 	s.url, s.admin = dsn, pool
-	s.close = func() error { return dropDatabase(given, name) }
+	s.close = func() error { return dropDatabase(server, name) }
 	return nil
 }
 
@@ -89,10 +90,10 @@ func stay(ctx context.Context, dsn string) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-func dropDatabase(given, name string) error {
+func dropDatabase(server, name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, given)
+	conn, err := pgx.Connect(ctx, server)
 	if err == nil {
 		defer conn.Close(ctx)
 		_, err = conn.Exec(ctx, `drop database `+name+` with (force)`)
@@ -103,8 +104,8 @@ func dropDatabase(given, name string) error {
 	return nil
 }
 
-// dropAbandoned drops the databases of programs that have ended. Another program may drop them at the
-// same time, or its role may not: no error matters.
+// dropAbandoned drops the databases of programs that have ended. Other programs may do so
+// at the same time, and the role may not have the right: no error matters.
 func dropAbandoned(ctx context.Context, conn *pgx.Conn) {
 	rows, _ := conn.Query(ctx, `select datname from pg_database d where shobj_description(oid, 'pg_database') = $1
 		and not exists (select from pg_stat_activity where datid = d.oid and backend_type is distinct from 'autovacuum worker')`, mark)
