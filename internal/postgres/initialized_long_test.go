@@ -1,0 +1,157 @@
+//go:build long
+
+package postgres
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestCacheThatCannotBeWrittenIsDoneWithout(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.cache = filepath.Join(m.bin, "postgres", "cache") // a file has no folders
+	for range 2 {
+		m.play(t, "work").awaitFamily(t)
+	}
+	m.wantCalls(t, 2)
+}
+
+func TestDataIsInitializedOnceForEachVersion(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	for range 2 {
+		a := m.play(t, "work")
+		a.line(t)
+		a.awaitFamily(t)
+		m.wantCalls(t, 1)
+	}
+	check(t, os.Chtimes(filepath.Join(m.bin, "postgres"), time.Time{}, time.Now().Add(time.Hour))) // an upgrade
+	for range 2 {
+		m.play(t, "work").line(t)
+		m.wantCalls(t, 2)
+	}
+	m.wantFiles(t, 1)
+}
+
+func TestTenStartsAtOnceOnAnEmptyCacheAllWork(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	actors := make([]*actor, 10)
+	for i := range actors {
+		actors[i] = m.play(t, "work")
+	}
+	for _, a := range actors {
+		a.line(t)
+		a.awaitFamily(t)
+	}
+	m.wantFiles(t, 1)
+	calls := m.called(t)
+	m.play(t, "work").line(t)
+	m.wantCalls(t, calls)
+}
+
+func TestDamagedCopyIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	for _, damage := range []struct {
+		name string
+		to   func(t *testing.T, file string)
+	}{
+		{"empty", func(t *testing.T, file string) { check(t, os.Truncate(file, 0)) }},
+		{"half written", func(t *testing.T, file string) {
+			info, err := os.Stat(file)
+			check(t, err)
+			check(t, os.Truncate(file, info.Size()/2))
+		}},
+		{"another byte in the middle", func(t *testing.T, file string) {
+			content, err := os.ReadFile(file)
+			check(t, err)
+			content[len(content)/2] ^= 1
+			check(t, os.WriteFile(file, content, 0o600))
+		}},
+		{"no data from which Postgres starts", func(t *testing.T, file string) {
+			old, err := zip.OpenReader(file)
+			check(t, err)
+			defer old.Close()
+			w, err := os.Create(file + ".whole")
+			check(t, err)
+			changed := zip.NewWriter(w)
+			for _, f := range old.File {
+				if f.Name != "data/global/pg_control" {
+					check(t, changed.Copy(f))
+				}
+			}
+			check(t, changed.SetComment(old.Comment))
+			check(t, changed.Close())
+			check(t, w.Close())
+			check(t, os.Rename(file+".whole", file))
+		}},
+	} {
+		t.Run(damage.name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			m.play(t, "work").line(t)
+			damage.to(t, m.wantFiles(t, 1))
+			for range 2 {
+				a := m.play(t, "work")
+				a.line(t)
+				a.awaitFamily(t)
+				m.wantCalls(t, 2)
+			}
+			m.wantFiles(t, 1)
+		})
+	}
+}
+
+// machine has an empty cache, and an initdb that writes down each call.
+type machine struct{ bin, cache, calls string }
+
+func newMachine(t *testing.T) machine {
+	t.Helper()
+	bin, err := binaries(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := machine{bin: openDir(t), cache: t.TempDir()}
+	m.calls = filepath.Join(m.bin, "calls")
+	check(t, os.WriteFile(m.calls, nil, 0o666))
+	check(t, os.Chmod(m.calls, 0o666)) // for Postgres's account
+	script(t, m.bin, "initdb", fmt.Sprintf("echo call >>'%s'; exec '%s/initdb' \"$@\"", m.calls, bin))
+	script(t, m.bin, "postgres", fmt.Sprintf("exec '%s/postgres' \"$@\"", bin))
+	return m
+}
+
+func (m machine) play(t *testing.T, act string) *actor {
+	t.Helper()
+	return play(t, act, "PATH="+m.bin+":"+os.Getenv("PATH"), "IDEMTEST_CACHE="+m.cache)
+}
+
+func (m machine) wantCalls(t *testing.T, want int) {
+	t.Helper()
+	if got := m.called(t); got != want {
+		t.Errorf("initdb has run %d times, want %d", got, want)
+	}
+}
+
+func (m machine) called(t *testing.T) int {
+	t.Helper()
+	calls, err := os.ReadFile(m.calls)
+	check(t, err)
+	return bytes.Count(calls, []byte("\n"))
+}
+
+// wantFiles returns the name of the last file in the cache.
+func (m machine) wantFiles(t *testing.T, want int) (last string) {
+	t.Helper()
+	files, err := os.ReadDir(m.cache)
+	check(t, err)
+	if len(files) != want {
+		t.Fatalf("the cache has the files %v, want %d", files, want)
+	}
+	return filepath.Join(m.cache, files[want-1].Name())
+}
