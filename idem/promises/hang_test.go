@@ -11,13 +11,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // What watches events holds up none, and no provider: metrics that block would otherwise stop its queue while all
 // that the program says of itself is green.
 func TestObserversThatHangHoldUpNoEventAndHealthIsRedUntilTheyReturn(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	for name, c := range testkit.Named(map[string]struct {
 		set  func(c *idem.Common, hang func())
 		says string
 	}{
@@ -27,7 +28,7 @@ func TestObserversThatHangHoldUpNoEventAndHealthIsRedUntilTheyReturn(t *testing.
 		"Tracer's Start": {func(c *idem.Common, hang func()) { c.Tracer = &hangingTracer{start: hang, end: func() {}} }, "the Tracer"},
 		"Tracer's end":   {func(c *idem.Common, hang func()) { c.Tracer = &hangingTracer{start: func() {}, end: hang} }, "the Tracer"},
 		"Logger":         {func(c *idem.Common, hang func()) { c.Logger = slog.New(hangingHandler{hang: hang}) }, "the Logger"},
-	} {
+	}, "Observe") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)

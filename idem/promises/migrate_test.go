@@ -22,6 +22,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/migrate"
 	"github.com/paghooks/paghooks/idem/oncall/doctor"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestManyProcessesMayMigrateAtOnceAndAgain(t *testing.T) {
@@ -316,7 +317,7 @@ func TestMigrationBehindALongTransactionHoldsUpNoDelivery(t *testing.T) {
 	reader, _ := s.reader()
 	migrated := make(chan error, 1)
 	go func() { migrated <- idem.Migrate(t.Context(), s.pool) }()
-	for n := range 3 { // tries of the migration, each of which events wait for a moment
+	for n := range testkit.Size(1, 3) { // tries of the migration, each of which events wait for a moment
 		s.until(waitsForTables)
 		begun := time.Now()
 		if o, err := s.inbox.Accept(t.Context(), letter(strconv.Itoa(n), "o1", 0)); o != idem.Pending || err != nil {
