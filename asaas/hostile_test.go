@@ -26,7 +26,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/withdrawal"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // till is an application that counts its payments.
@@ -38,10 +38,7 @@ type till struct {
 // newTill serves an application in inline mode.
 func newTill(t *testing.T) *till {
 	t.Helper()
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	if _, err := pool.Exec(t.Context(), `create table payments (charge text)`); err != nil {
 		t.Fatal(err)
 	}

@@ -37,10 +37,7 @@ func TestTheFirstEventOfAnOlderChargeIsParked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := idemtest.Pool(t)
-			if err := idem.Migrate(t.Context(), pool); err != nil {
-				t.Fatal(err)
-			}
+			pool := testkit.Open(t)
 			if c.running {
 				old := asaas.NewDispatcher("token")
 				old.OnPaymentCreated(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })

@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/migrate"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // patience is far more than anything takes here.
@@ -33,10 +33,7 @@ type old struct {
 }
 
 func open(t *testing.T) *old {
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	inbox := idem.NewInbox(pool, notes{new(idem.Routes)})
 	inbox.Logger = nil
 	return &old{T: t, pool: pool, inbox: inbox}
