@@ -190,3 +190,27 @@ func TestWorkerGoesOnWhereAnArgumentIsNotEncodedInTime(t *testing.T) {
 	s.wantState("e2", idem.StateDone)
 	s.wantEffects(1)
 }
+
+func TestExecAtCommitWorksInEveryQueryModeOfPgx(t *testing.T) {
+	t.Parallel()
+	for _, mode := range queryModes {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode }))
+			broken := true
+			s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
+				idem.ExecAtCommit(ctx, insertEffect, n.ID)
+				if broken {
+					idem.ExecAtCommit(ctx, `select 1/0`)
+				}
+				return nil
+			})
+			s.wantAnswer(paid("it's"), http.StatusServiceUnavailable)
+			s.wantEffects(0)
+			broken = false
+			s.wantAnswer(paid("it's"), http.StatusOK)
+			s.wantAnswer(paid("it's"), http.StatusOK)
+			s.wantEffects(1)
+		})
+	}
+}

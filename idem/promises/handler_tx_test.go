@@ -9,10 +9,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
@@ -143,30 +141,6 @@ func TestDeclaredStatementsAreCommittedWithTheEvent(t *testing.T) {
 	s.wantEffects(2)
 	if n := queryOne[int](s, `select count(*) from effects where scope = 'after ' || event`); n != 2 {
 		t.Error("the declared statements ran out of their order")
-	}
-}
-
-func TestExecAtCommitWorksInEveryQueryModeOfPgx(t *testing.T) {
-	t.Parallel()
-	for _, mode := range queryModes {
-		t.Run(mode.String(), func(t *testing.T) {
-			t.Parallel()
-			s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode }))
-			broken := true
-			s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
-				idem.ExecAtCommit(ctx, insertEffect, n.ID)
-				if broken {
-					idem.ExecAtCommit(ctx, `select 1/0`)
-				}
-				return nil
-			})
-			s.wantAnswer(paid("it's"), http.StatusServiceUnavailable)
-			s.wantEffects(0)
-			broken = false
-			s.wantAnswer(paid("it's"), http.StatusOK)
-			s.wantAnswer(paid("it's"), http.StatusOK)
-			s.wantEffects(1)
-		})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -121,4 +122,31 @@ func TestSerializationFailuresAreNoFailuresOfTheEvent(t *testing.T) {
 	m.start(m.inbox)
 	m.wantWorked(idem.Retrying, idem.Retrying, idem.Done)
 	m.wantRow("e1", "(state, attempts, crashes)", "(done,0,0)")
+}
+
+// Between the begin of its transaction and the commit, another process holds the next
+// event back. A transaction that is stricter than Postgres's default does not see that.
+func TestNextEventGoesOnWhateverTheIsolationOfTheHandler(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+				c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
+			}))
+			m.inbox.Workers = 1
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if n.ID == "e1" {
+					m.exec(`update idem_payloads set due_at = null where event = 'notes//e2'`)
+				}
+				return pay(ctx, tx, n)
+			})
+			m.store(letter("e1", "o1", 1), letter("e2", "o1", 2))
+			m.start(m.inbox)
+			m.wantWorked(idem.Done)
+			m.until(`select state = 'done' or due_at is not null from idem_events left join idem_payloads using (event) where event = 'notes//e2'`)
+			m.wantWorked(idem.Done)
+			m.wantEffects(2)
+		})
+	}
 }

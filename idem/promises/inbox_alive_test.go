@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
@@ -129,33 +127,6 @@ func TestClaimThatItsWorkersDoNotKnowOfIsNoCrash(t *testing.T) {
 	close(release)
 	m.wantWorked(idem.Done, idem.Done)
 	m.wantRow("lost", "(state, starts, crashes)", "(done,2,0)")
-}
-
-// Between the begin of its transaction and the commit, another process holds the next
-// event back. A transaction that is stricter than Postgres's default does not see that.
-func TestNextEventGoesOnWhateverTheIsolationOfTheHandler(t *testing.T) {
-	t.Parallel()
-	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
-		t.Run(level, func(t *testing.T) {
-			t.Parallel()
-			m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
-				c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
-			}))
-			m.inbox.Workers = 1
-			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				if n.ID == "e1" {
-					m.exec(`update idem_payloads set due_at = null where event = 'notes//e2'`)
-				}
-				return pay(ctx, tx, n)
-			})
-			m.store(letter("e1", "o1", 1), letter("e2", "o1", 2))
-			m.start(m.inbox)
-			m.wantWorked(idem.Done)
-			m.until(`select state = 'done' or due_at is not null from idem_events left join idem_payloads using (event) where event = 'notes//e2'`)
-			m.wantWorked(idem.Done)
-			m.wantEffects(2)
-		})
-	}
 }
 
 func TestRequeueIsRefusedWhereNoWorkersAreAlive(t *testing.T) {

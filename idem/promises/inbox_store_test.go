@@ -20,6 +20,7 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestInboxAnswersOnceTheEventIsCommitted(t *testing.T) {
@@ -124,7 +125,7 @@ func TestInboxStoresNothingOfWhatIsIgnored(t *testing.T) {
 func TestInboxRefusesNoGenuineBody(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 5000)
-	for name, c := range map[string]struct {
+	for name, c := range testkit.Named(map[string]struct {
 		body  string
 		state idem.State
 	}{
@@ -137,7 +138,7 @@ func TestInboxRefusesNoGenuineBody(t *testing.T) {
 		"an entity that text cannot hold": {`{"id":"e1","type":"paid","order":"\u0000"}`, idem.StateDone},
 		"an entity too long":              {`{"id":"e1","type":"paid","order":"` + long + `"}`, idem.StateDone},
 		"no id":                           {`{"type":"paid"}`, idem.StateDone},
-	} {
+	}, "not JSON", "a field of the wrong type", "an id that text cannot hold") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newInboxApp(t)

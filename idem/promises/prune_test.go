@@ -72,74 +72,6 @@ func TestPruneWaitsForNoDelivery(t *testing.T) {
 	s.wantEffects(1)
 }
 
-func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
-	t.Parallel()
-	day := 24 * time.Hour
-	kept := func(s ...string) []string { return sorted(s) }
-	for name, c := range map[string]struct {
-		set                 func(*idem.Processor)
-		events, doneBodies  []string
-		forgotten, openKept int // and payloads of what is not done
-	}{
-		"by default parked events and payloads stay": {
-			set:        func(*idem.Processor) {},
-			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "parked-1", "parked-10", "parked-50"),
-			doneBodies: kept("done-1", "done-10", "discarded-1", "discarded-10"),
-			forgotten:  3, openKept: 2 + 3,
-		},
-		"parked events sooner than the others": {
-			set:        func(p *idem.Processor) { p.Retention.Parked = 5 * day },
-			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "parked-1"),
-			doneBodies: kept("done-1", "done-10", "discarded-1", "discarded-10"),
-			forgotten:  5, openKept: 2 + 1,
-		},
-		"parked events later than the others": {
-			set:        func(p *idem.Processor) { p.Retention.Events, p.Retention.Parked = 5*day, 20*day },
-			events:     kept("done-1", "unhandled-1", "discarded-1", "parked-1", "parked-10"),
-			doneBodies: kept("done-1", "discarded-1"),
-			forgotten:  7, openKept: 1 + 2,
-		},
-		"payloads of what is done sooner": {
-			set:        func(p *idem.Processor) { p.Retention.Payloads = 5 * day },
-			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "parked-1", "parked-10", "parked-50"),
-			doneBodies: kept("done-1", "discarded-1"),
-			forgotten:  3, openKept: 2 + 3,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newApp(t)
-			s.stock(1, 10, 50)
-			s.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes2//done', '', '', 'done', '2020-01-01'), ('notes2//failed', '', '', 'parked', '2020-01-01')`)
-			s.exec(`insert into idem_archive (event, received_at, body) values ('notes2//done', '2020-01-01', '')`)
-			s.processor.Retention.AllowProcessingTwice = true
-			c.set(s.processor)
-			s.wantSeen(s.processor)
-			if n, err := engineOf(s.processor).DryPrune(t.Context()); n != int64(c.forgotten) || err != nil {
-				t.Errorf("DryPrune = %d, %v, want %d", n, err, c.forgotten)
-			}
-			s.wantPruned(s.processor, int64(c.forgotten))
-
-			want := append(c.events, "pending-1", "pending-10", "pending-50", "retrying-1", "retrying-10", "retrying-50")
-			const events = `select coalesce(array_agg(substr(event, 8) order by event), '{}') from idem_events where starts_with(event, 'notes/')`
-			if diff := cmp.Diff(sorted(want), queryOne[[]string](s, events)); diff != "" {
-				t.Error("events (-want +got):\n" + diff)
-			}
-			const bodies = `select coalesce(array_agg(substr(event, 8) order by event), '{}') from idem_archive where starts_with(event, 'notes/')`
-			if diff := cmp.Diff(c.doneBodies, queryOne[[]string](s, bodies)); diff != "" {
-				t.Error("payloads of what is done (-want +got):\n" + diff)
-			}
-			if n := queryOne[int](s, `select count(*) from idem_payloads`); n != c.openKept+6 {
-				t.Errorf("%d payloads of what is not done are kept, want %d", n, c.openKept+6)
-			}
-			if n := queryOne[int](s, `select (select count(*) from idem_events where starts_with(event, 'notes2/')) + (select count(*) from idem_archive where starts_with(event, 'notes2/'))`); n != 3 {
-				t.Errorf("%d rows of another source are left of 3", n)
-			}
-			s.wantPruned(s.processor, 0)
-		})
-	}
-}
-
 // What a handler or an operator has locked stays for the next time.
 func TestPruneWaitsForNoRowLock(t *testing.T) {
 	t.Parallel()
@@ -336,57 +268,6 @@ func TestPruneLeavesAnAuditTrailThatTheApplicationMayNotDeleteFrom(t *testing.T)
 	s.wantPruned(s.processor, 0)
 	if n := queryOne[int](s, `select count(*) from idem_audit`); n != 1 {
 		t.Errorf("%d actions are left, want 1", n)
-	}
-}
-
-// Daylight saving time and a correction of the clock take an hour at most.
-func TestPruneForgetsNothingByAClockThatWasSetBackByMoreThanAnHour(t *testing.T) {
-	t.Parallel()
-	for back, refused := range map[string]bool{"50 minutes": false, "70 minutes": true, "20 hours": true} {
-		t.Run(back, func(t *testing.T) {
-			t.Parallel()
-			s := appWithClock(t, "0 days")
-			s.pruneOn(s.processor, "10 days")
-			s.setClock("10 days -" + back)
-			_, err := s.processor.Prune(t.Context())
-			if got := err != nil && strings.Contains(err.Error(), "set the clock"); got != refused {
-				t.Errorf("Prune says %v, want an error: %t", err, refused)
-			}
-		})
-	}
-}
-
-// The clock was ahead for an hour, and Prune ran.
-func TestClockThatIsAheadForgetsNothingAtOnce(t *testing.T) {
-	t.Parallel()
-	for _, ahead := range []string{"60 days", "10 years"} {
-		t.Run(ahead, func(t *testing.T) {
-			t.Parallel()
-			s := appWithClock(t, "0 days")
-			s.on(pay)
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantAnswer(newBodyOf("e2"), http.StatusOK)
-			s.pruneOn(s.processor, "0 days")
-			s.pruneOn(s.processor, "1 day")
-			for _, later := range []string{"1 minute", "1 hour", "22 hours"} {
-				if n := s.pruneOn(s.processor, ahead+" "+later); n != 0 {
-					t.Errorf("%s after the clock is ahead %d events are forgotten", later, n)
-				}
-			}
-			s.setClock("1 day 2 hours")
-			if n, err := s.processor.Prune(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), "delete from idem_prunes where source = 'notes'") {
-				t.Errorf("Prune = %d, %v, want an error that says what to do", n, err)
-			}
-			s.exec(`delete from idem_prunes where source = 'notes'`)
-			s.pruneOn(s.processor, "2 days")
-			s.pruneOn(s.processor, "3 days")
-			s.wantState("e1", idem.StateDone)
-			s.wantState("e2", idem.StateUnhandled)
-			s.pruneOn(s.processor, "48 days")
-			if n := s.pruneOn(s.processor, "49 days"); n != 2 {
-				t.Errorf("%d events are forgotten when they are old, want 2", n)
-			}
-		})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestUnhandledEventIsKeptAndReplayedOnceThereIsAHandler(t *testing.T) {
@@ -113,7 +114,7 @@ func TestRetryingEventWhoseHandlerWentAwayIsKept(t *testing.T) {
 
 func TestReplayTakesWhatItsFilterSays(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	for name, c := range testkit.Named(map[string]struct {
 		filter idem.Filter
 		want   idem.Replayed
 	}{
@@ -125,7 +126,7 @@ func TestReplayTakesWhatItsFilterSays(t *testing.T) {
 		"nothing":              {idem.Filter{IDs: []string{}}, idem.Replayed{}},
 		"what is done":         {idem.Filter{States: []idem.State{idem.StateDone}}, idem.Replayed{}},
 		"what is of two kinds": {idem.Filter{IDs: []string{"n1"}, Types: []string{"paid"}}, idem.Replayed{}},
-	} {
+	}, "everything", "what is of two kinds", "one account") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)

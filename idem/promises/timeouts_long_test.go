@@ -109,3 +109,34 @@ func TestErrorOfATimeoutSaysWhatTookHowLongAndWhatToDo(t *testing.T) {
 		})
 	}
 }
+
+// Somebody has locked the table of an event whose attempt has failed, for longer than the
+// lock_timeout that the role has. The failure is recorded once that has ended, and is
+// no crash.
+func TestLockTimeoutOfPostgresDoesNotMakeACrashOfAFailure(t *testing.T) {
+	t.Parallel()
+	s := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+		c.ConnConfig.RuntimeParams["lock_timeout"] = "300ms"
+	}))
+	holder := s.session(`set lock_timeout = 0; begin`)
+	locked := make(chan error, 1)
+	s.on(func(ctx context.Context, _ pgx.Tx, _ *note) error {
+		go func() {
+			_, err := holder.Exec(context.Background(), `lock table idem_events in share mode`)
+			locked <- err
+		}()
+		return errors.Join(s.await(ctx, blocked), idem.NoRetry(errors.New("no such order")))
+	})
+	s.store(letter("e1", "o1", 1))
+	s.start(s.inbox)
+	if err := <-locked; err != nil {
+		t.Fatal(err)
+	}
+	s.until(blocked) // what records the failure
+	s.until(`select not (` + strings.TrimPrefix(blocked, "select ") + `)`)
+	if _, err := holder.Exec(t.Context(), `rollback`); err != nil {
+		t.Fatal(err)
+	}
+	s.wantWorked(idem.Parked)
+	s.wantRow("e1", "state, attempts, crashes, claimed_by is null", "(parked,1,0,t)")
+}

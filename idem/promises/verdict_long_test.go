@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
 // Postgres crashes under a handler again and again, which counts as a failure at most: no event is parked
@@ -67,5 +69,45 @@ func TestPostgresThatCrashesAgainAndAgainParksNobody(t *testing.T) {
 	m.wantEffects(2)
 	if parked := queryOne[int](m, `select count(*) from idem_events where state <> 'done' or attempts > $1`, crashes); parked > 0 {
 		t.Errorf("%d events are not done, or failed more often than Postgres has crashed", parked)
+	}
+}
+
+// Old databases have encodings that lack characters of an error's text.
+func TestFailureIsCountedWhateverTheDatabasesEncoding(t *testing.T) {
+	t.Parallel()
+	for _, encoding := range []string{"LATIN1", "WIN1252"} {
+		t.Run(encoding, func(t *testing.T) {
+			t.Parallel()
+			admin := idemtest.Pool(t)
+			var name string
+			if err := admin.QueryRow(t.Context(), `select current_schema()`).Scan(&name); err != nil {
+				t.Fatal(err)
+			}
+			execAll(t, admin, `create database `+name+` encoding '`+encoding+`' lc_collate 'C' lc_ctype 'C' template template0`)
+			t.Cleanup(func() {
+				if _, err := admin.Exec(context.Background(), `drop database `+name+` with (force)`); err != nil {
+					t.Error(err)
+				}
+			})
+			s := openApp(t, openPool(t, admin.Config().ConnString(), func(c *pgxpool.Config) {
+				c.ConnConfig.Database = name
+				c.ConnConfig.RuntimeParams["search_path"], c.ConnConfig.RuntimeParams["client_encoding"] = "public", "UTF8"
+			}))
+			s.openInbox()
+			s.inbox.MaxAttempts = 1
+			says := func(error) string { return "não há 😀" }
+			s.processor.RedactError, s.inbox.RedactError = says, says
+			s.on(payAndFail)
+			idem.Handle(&s.notes.Routes, "odd", func(context.Context, pgx.Tx, *struct{ ID int }) error { return nil })
+			s.wantAnswer(paid("inline"), http.StatusServiceUnavailable)
+			s.wantAnswer(`{"id":"undecoded","type":"odd"}`, http.StatusOK)
+			s.store(letter("worker", "o2", 1))
+			s.drain(1)
+			s.wantReplayed(idem.Filter{IDs: []string{"undecoded"}}, idem.Replayed{Failed: 1})
+			const columns = `(state, last_error, (select jsonb_array_length(failures) from idem_payloads p where p.event = idem_events.event))`
+			s.wantRow("inline", columns, `(retrying,"n?o h? ?",1)`)
+			s.wantRow("undecoded", columns, `(parked,"n?o h? ?",2)`)
+			s.wantRow("worker", columns, `(parked,"n?o h? ?",1)`)
+		})
 	}
 }
