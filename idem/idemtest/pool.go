@@ -97,7 +97,8 @@ type Server struct {
 // makes a schema in it. The context bounds the start, not the server.
 //
 // Close the server at the end. A program that ends without doing so leaves
-// nothing behind either, except its schema in a database that it was given.
+// nothing behind either, except its database on a server that it was given, which the next
+// program drops.
 func Start(ctx context.Context) (*Server, error) {
 	s, err := postgres.Connect(ctx)
 	if err != nil {
@@ -118,6 +119,6 @@ func (s *Server) URL() string { return s.url }
 // /usr/lib/postgresql/15/bin".
 func (s *Server) Origin() string { return s.server.Origin() }
 
-// Close removes the schema, and stops the server if it was started for this.
+// Close removes the schema, and the database or server that was made for it.
 // When it returns, they are gone.
 func (s *Server) Close() error { return s.close() }

@@ -19,19 +19,24 @@ func TestAnUnprivilegedUserCanStartPostgres(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(openDir(t), "postgres.test") // go test's own folder is closed to others
 	copyFile(t, binary, self(t))
-	cmd := exec.Command(binary, "-test.v", "-test.run=^TestDurableWaitsForTheDisk$")
-	cmd.Dir, cmd.Env = "/", []string{"PATH=" + os.Getenv("PATH")}
+	cache := openDir(t)
+	cmd := exec.Command(binary, "-test.v", "-test.run=^(TestDurableWaitsForTheDisk|TestCommitsOutliveACrash)$")
+	cmd.Dir, cmd.Env = "/", []string{"PATH=" + os.Getenv("PATH"), "IDEMTEST_CACHE=" + cache}
 	if os.Geteuid() == 0 {
 		u, err := user.Lookup("nobody")
 		check(t, err)
 		nobody, err := numbers(u)
 		check(t, err)
+		check(t, os.Chown(cache, nobody.uid, nobody.gid))
 		detach(cmd)
 		lend(cmd, nobody)
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS") {
 		t.Errorf("%v:\n%s", err, out)
+	}
+	if kept, err := os.ReadDir(cache); err != nil || len(kept) != 1 {
+		t.Errorf("its cache has %v, %v, want its initialized data", kept, err)
 	}
 }
 

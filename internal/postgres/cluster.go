@@ -114,21 +114,48 @@ func (c *Cluster) URL() string {
 // /usr/lib/postgresql/15/bin".
 func (c *Cluster) Origin() string { return c.origin }
 
+// create starts a cluster on a copy of initialized data if there is one, and keeps such a copy if not.
 func (c *Cluster) create(ctx context.Context) error {
-	segment := "1" // MB of each file of the log: quick to make
-	if c.Durable {
-		segment = "16"
+	if err := c.launch(ctx); err != nil {
+		return err
 	}
-	switch err := c.launch(ctx, segment); {
+	var from initialized
+	if !c.Durable {
+		from = initializedBy(c.bin)
+	}
+	if from.copyTo(c.dir) == nil {
+		err := c.begin(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		// The copy may be at fault: a new one replaces it.
+		if err := errors.Join(c.Close(), c.launch(ctx)); err != nil {
+			return err
+		}
+	}
+	if err := c.order(ctx, "init", "made"); err != nil {
+		return err
+	}
+	data := from.pack(c.dir)
+	if err := c.begin(ctx); err != nil {
+		return err
+	}
+	from.keep(data)
+	return nil
+}
+
+// launch starts the watchdog of a cluster that has no data yet.
+func (c *Cluster) launch(ctx context.Context) error {
+	switch err := c.watch(ctx); {
 	case IsAbsent(err):
 		return fmt.Errorf("idemtest: nothing to run a cluster with: install PostgreSQL, or npm, which fetches it (%w)", err)
 	case err != nil:
 		return fmt.Errorf("idemtest: %w", err)
 	}
-	return c.await(ctx)
+	return nil
 }
 
-func (c *Cluster) launch(ctx context.Context, segment string) error {
+func (c *Cluster) watch(ctx context.Context) error {
 	as, err := serverAccount()
 	if err != nil {
 		return err
@@ -139,14 +166,18 @@ func (c *Cluster) launch(ctx context.Context, segment string) error {
 	if c.dir, err = makeDir(c.Durable, as); err != nil {
 		return err
 	}
-	if c.leash, err = newLeash(c.command(as, segment)); err != nil {
+	if c.leash, err = newLeash(c.command(as)); err != nil {
 		return errors.Join(err, os.RemoveAll(c.dir))
 	}
 	return nil
 }
 
 // command runs the watchdog, which runs the rest.
-func (c *Cluster) command(as account, segment string) *exec.Cmd {
+func (c *Cluster) command(as account) *exec.Cmd {
+	segment := "1" // MB of each file of the log: quick to make
+	if c.Durable {
+		segment = "16"
+	}
 	settings := []string{"-p", "5432", "-c", "listen_addresses=", "-c", "max_connections=200", "-c", "timezone=UTC"}
 	if !c.Durable {
 		settings = append(settings, "-c", "fsync=off", "-c", "full_page_writes=off")
@@ -161,15 +192,11 @@ func (c *Cluster) command(as account, segment string) *exec.Cmd {
 	return cmd
 }
 
-func (c *Cluster) await(ctx context.Context) error {
-	if err := c.expect(ctx, "up"); err != nil {
+// begin starts the cluster for the first time, and finds out which Postgres it is.
+func (c *Cluster) begin(ctx context.Context) error {
+	if err := c.order(ctx, "start", "up"); err != nil {
 		return err
 	}
-	return c.introduce(ctx)
-}
-
-// introduce finds out which Postgres this is.
-func (c *Cluster) introduce(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, c.URL())
 	if err != nil {
 		return fmt.Errorf("idemtest: a new cluster refuses its first connection: %w", err)

@@ -22,11 +22,12 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		{name: "after kill -9", act: "stay", signal: syscall.SIGKILL},
 		{name: "when it ends between a crash and the next start", act: "crashed"},
 		{name: "when it ends before Postgres is up", act: "hasty"},
+		{name: "when it ends before a copy is up", act: "copying"},
 		{name: "while its replica runs", act: "replicated"},
 	} {
 		t.Run(end.name, func(t *testing.T) {
 			t.Parallel()
-			a := play(t, end.act)
+			a := play(t, end.act, "IDEMTEST_CACHE="+t.TempDir())
 			dir := a.line(t)
 			if _, err := os.Stat(dir); end.act == "stay" && err != nil {
 				t.Error(err)

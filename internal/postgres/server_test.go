@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 func TestDatabaseOfTheEnvironmentComesFirstAndKeepsNothing(t *testing.T) {
@@ -34,23 +32,26 @@ func TestDatabaseOfTheEnvironmentComesFirstAndKeepsNothing(t *testing.T) {
 		a.awaitFamily(t)
 	}
 
-	conn, err := pgx.Connect(t.Context(), c.URL())
-	check(t, err)
-	defer conn.Close(context.Background())
-	rows, err := conn.Query(t.Context(), `select nspname || coalesce('.' || relname, '')
-		from pg_namespace n left join pg_class on relnamespace = n.oid
-		where nspname !~ '^pg_|^information_schema$'`)
+	wantOnly(t, c, "database postgres", "schema public")
+}
+
+// wantOnly fails the test if a cluster has other databases, or other tables and schemas in the first one.
+func wantOnly(t *testing.T, c *Cluster, want ...string) {
+	t.Helper()
+	rows, err := dial(t, c.URL()).Query(t.Context(), `select 'database ' || datname from pg_database where not datistemplate union all
+		select 'schema ' || nspname || coalesce('.' || relname, '') from pg_namespace n left join pg_class on relnamespace = n.oid
+		where nspname !~ '^pg_|^information_schema$' order by 1`)
 	check(t, err)
 	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	check(t, err)
-	if diff := cmp.Diff([]string{"public"}, got); diff != "" {
-		t.Errorf("schemas and tables in the user's database (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the user's server has (-want +got):\n%s", diff)
 	}
 }
 
 func TestDatabaseForTestsThatFailsIsNotReplaced(t *testing.T) {
 	t.Parallel()
-	a := play(t, "work", variable+"=postgres://ada:hush@127.0.0.1:1/shop")
+	a := play(t, "work", Variable+"=postgres://ada:hush@127.0.0.1:1/shop")
 	a.awaitFamily(t)
 	got := a.stderr.String()
 	if !strings.Contains(got, "idemtest: IDEMTEST_DATABASE_URL is set but cannot be used") || strings.Contains(got, "hush") {
@@ -114,87 +115,4 @@ func FuzzSchemaNameNeedsNoQuotes(f *testing.F) {
 			t.Errorf("%q, then %q", a, b)
 		}
 	})
-}
-
-func TestConnectionStringLeadsToItsSchema(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ why, dsn, want string }{
-		{"a URL", "postgres://ada@db:5433/shop", "-csearch_path=s1"},
-		{"its options stay", "postgres://ada@db/shop?options=-cgeqo%3Doff", "-cgeqo=off -csearch_path=s1"},
-		{"its search_path goes", "postgresql://ada@db/shop?search_path=other", "-csearch_path=s1"},
-		{"a socket", "postgres://ada@/shop?host=/run/pg", "-csearch_path=s1"},
-		{"a password of punctuation", "postgres://ada:p%40s%2Bs%2F@db/shop", "-csearch_path=s1"},
-		{"several hosts", "postgres://ada@a:1,b:2/shop", "-csearch_path=s1"},
-		{"words", "host=db user=ada password='it\\'s' dbname=shop", "-csearch_path=s1"},
-		{"words with options", `host=db user=ada dbname=shop options='-c DateStyle=ISO\\,\\ DMY'`, `-c DateStyle=ISO\,\ DMY -csearch_path=s1`},
-	} {
-		t.Run(test.why, func(t *testing.T) {
-			t.Parallel()
-			got, err := withSchema(test.dsn, "s1")
-			check(t, err)
-			config, err := pgx.ParseConfig(got)
-			check(t, err)
-			want := map[string]string{"options": test.want, "application_name": "s1"}
-			if diff := cmp.Diff(want, config.RuntimeParams); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", got, diff)
-			}
-		})
-	}
-}
-
-func TestSearchPathOfTheUserDoesNotWin(t *testing.T) {
-	t.Parallel()
-	got, err := withSchema("host=db user=ada dbname=shop search_path=other", "s1")
-	check(t, err)
-	config, err := pgx.ParseConfig(got)
-	check(t, err)
-	if path := config.RuntimeParams["search_path"]; path != "s1" {
-		t.Errorf("%s leads to %s", got, path)
-	}
-}
-
-func TestConnectionStringThatCannotBeExtendedIsRefused(t *testing.T) {
-	t.Parallel()
-	for _, dsn := range []string{"host=db user=ada password=", "postgres://ada:hush@db:port/shop"} {
-		got, err := withSchema(dsn, "s1")
-		if err == nil || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%s became %q, %v", dsn, got, err)
-		}
-	}
-}
-
-func FuzzSchemaChangesNothingElse(f *testing.F) {
-	f.Add("postgres://ada:p%40ss@db:5433/shop?sslmode=disable&options=-cgeqo%3Doff")
-	f.Add("host=db user=ada password='it\\'s' dbname=shop sslmode=disable")
-	f.Add("postgres://ada@a:1,b:2/shop?sslmode=disable&application_name=a+b")
-	f.Fuzz(func(t *testing.T, dsn string) {
-		before, err := pgconn.ParseConfig(dsn)
-		if err != nil {
-			return
-		}
-		got, err := withSchema(dsn, "s1")
-		if err != nil {
-			return
-		}
-		after, err := pgconn.ParseConfig(got)
-		if err != nil {
-			t.Fatalf("%q became %q: %v", dsn, got, err)
-		}
-		if diff := cmp.Diff(target(before), target(after)); diff != "" {
-			t.Errorf("%q became %q (-before +after):\n%s", dsn, got, diff)
-		}
-		if options := after.RuntimeParams["options"]; !strings.HasSuffix(options, "-csearch_path=s1") ||
-			!strings.HasPrefix(options, before.RuntimeParams["options"]) {
-			t.Errorf("%q has the options %q", got, options)
-		}
-	})
-}
-
-// target returns the servers and the database of a connection string.
-func target(c *pgconn.Config) []any {
-	all := []any{c.Host, c.Port, c.Database, c.User, c.Password, c.TLSConfig != nil, c.ConnectTimeout}
-	for _, f := range c.Fallbacks {
-		all = append(all, f.Host, f.Port, f.TLSConfig != nil)
-	}
-	return all
 }

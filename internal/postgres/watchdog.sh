@@ -2,10 +2,10 @@
 #
 #   sh -c "$(cat watchdog.sh)" NAME BIN DIR SEGMENT ARGUMENT...
 #
-# It makes a new cluster and starts it; or, if SEGMENT is "", the cluster is
-# copied by whoever orders its start. Orders come in on stdin, one a line: crash,
-# kill, start. Each is answered on stdout with what Postgres is then: down, up.
-# All else is written to stderr.
+# Orders come in on stdin, one a line. Each is answered on stdout with what
+# Postgres is then: init (the data is initialized, with SEGMENT MB in each file of
+# the log): made; start: up; crash, kill: down. Whoever orders the first start
+# without init has copied the data. All else is written to stderr.
 
 bin=$1 dir=$2 segment=$3 pg= tries=1
 shift 3
@@ -25,11 +25,19 @@ up() {
 serve() {
 	"$bin/postgres" -D "$dir/data" -k "$dir" "$@" </dev/null >&2 &
 	pg=$!
-	until [ "$(head -n 1 "$dir/data/postmaster.pid" 2>/dev/null)" = "$pg" ] &&
-		grep -Eq '^(ready|standby)' "$dir/data/postmaster.pid"; do
+	until ready 2>/dev/null <"$dir/data/postmaster.pid"; do
 		kill -0 "$pg" 2>/dev/null || return
 		sleep 0.02
 	done
+}
+
+# ready reads Postgres's file: the first line is its process, the last one its state.
+ready() {
+	read -r line && [ "$line" = "$pg" ] || return
+	while read -r line; do
+		case $line in ready* | standby*) return 0 ;; esac
+	done
+	return 1
 }
 
 down() {
@@ -38,15 +46,13 @@ down() {
 	pg=
 }
 
-if [ "$segment" ]; then
-	"$bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --locale=C \
-		--no-sync --wal-segsize="$segment" </dev/null >&2 || exit 1
-	up "$@"
-else
-	echo down
-fi
 while read -r order; do
 	case $order in
+	init)
+		"$bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --locale=C \
+			--no-sync --wal-segsize="$segment" </dev/null >&2 || exit 1
+		echo made
+		;;
 	crash) down QUIT; echo down ;;
 	# Its orphans end by themselves, and keep the next one from starting until then.
 	kill) down KILL; tries=100; echo down ;;
