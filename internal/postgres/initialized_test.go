@@ -1,3 +1,5 @@
+//go:build long
+
 package postgres
 
 import (
@@ -6,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 func TestCacheThatCannotBeWrittenIsDoneWithout(t *testing.T) {
@@ -17,43 +18,6 @@ func TestCacheThatCannotBeWrittenIsDoneWithout(t *testing.T) {
 		m.play(t, "work").awaitFamily(t)
 	}
 	m.wantCalls(t, 2)
-}
-
-func TestDataIsInitializedOnceForEachVersion(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	for range 2 {
-		a := m.play(t, "work")
-		a.line(t)
-		a.awaitFamily(t)
-		m.wantCalls(t, 1)
-	}
-	check(t, os.Chtimes(filepath.Join(m.bin, "postgres"), time.Time{}, time.Now().Add(time.Hour))) // an upgrade
-	for range 2 {
-		m.play(t, "work").line(t)
-		m.wantCalls(t, 2)
-	}
-	m.wantFiles(t, 1)
-}
-
-func TestFileOfAKilledProcessDoesNotStay(t *testing.T) {
-	t.Parallel()
-	i := initialized{path: filepath.Join(t.TempDir(), "cache", "data.zip")}
-	tmp := i.path + ".new"
-	i.keep([]byte("first"))
-	check(t, os.WriteFile(tmp, []byte("half"), 0o600))
-	i.keep([]byte("second")) // the other process is writing it
-	if got, err := os.ReadFile(i.path); err != nil || string(got) != "first" {
-		t.Errorf("got %q, %v", got, err)
-	}
-	check(t, os.Chtimes(tmp, time.Time{}, time.Now().Add(-time.Hour)))
-	i.keep([]byte("third"))
-	if got, err := os.ReadFile(i.path); err != nil || string(got) != "third" {
-		t.Errorf("got %q, %v", got, err)
-	}
-	if _, err := os.Stat(tmp); !os.IsNotExist(err) {
-		t.Errorf("%s: %v", tmp, err)
-	}
 }
 
 // machine has an empty cache, and an initdb that writes down each call.
