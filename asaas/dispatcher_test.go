@@ -17,8 +17,8 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
-	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/provider"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func delivery(sentToken, body string) *http.Request {
@@ -238,10 +238,7 @@ func TestUnknownEventsReachOnUnknown(t *testing.T) {
 
 func TestADeliveryHasItsEffectOnce(t *testing.T) {
 	t.Parallel()
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	if _, err := pool.Exec(t.Context(), `create table received (charge text, amount numeric, paid_on date, seen timestamptz)`); err != nil {
 		t.Fatal(err)
 	}
@@ -307,10 +304,7 @@ func TestADispatcherKnowsThatItCannotVerify(t *testing.T) {
 // The token was changed in the application, and not at Asaas.
 func TestHealthIsRedBeforeAsaasStopsAQueueForAWrongToken(t *testing.T) {
 	t.Parallel()
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	events := asaas.NewDispatcher("the new token of the shop, of 40 characters")
 	events.AllowFrom = asaas.OfficialAddresses()
 	inbox := idem.NewInbox(pool, events)

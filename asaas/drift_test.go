@@ -17,7 +17,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // change is something that Asaas might do to its payments one day.
@@ -70,10 +70,7 @@ var changes = []change{
 // shop counts what its handler was given.
 func shop(t *testing.T) (*pgxpool.Pool, *asaas.Dispatcher, *idem.Processor) {
 	t.Helper()
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	if _, err := pool.Exec(t.Context(), `create table received (amount numeric)`); err != nil {
 		t.Fatal(err)
 	}

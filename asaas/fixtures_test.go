@@ -18,7 +18,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // forEachFixture runs a test with the full and the sparse body of every event
@@ -170,10 +170,7 @@ func TestEveryDateOfAFixtureIsRead(t *testing.T) {
 
 func TestAProcessorTakesEveryFixtureOnce(t *testing.T) {
 	t.Parallel()
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	handled := make(map[string]int)
 	d := asaas.NewDispatcher("a token")
 	for _, method := range handlers() {

@@ -16,7 +16,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestAnInboxIsReplayed(t *testing.T) {
@@ -188,10 +188,7 @@ func TestAPauseThatAsaasAsksForDoesNotEndARecovery(t *testing.T) {
 
 func TestRecoverSaysWhatTheWebhookDoesNotBring(t *testing.T) {
 	t.Parallel()
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	events := asaas.NewDispatcher(webhookToken)
 	nothing := func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil }
 	events.OnPaymentReceived(nothing)

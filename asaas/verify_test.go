@@ -18,8 +18,8 @@ import (
 	"github.com/paghooks/paghooks/asaas/withdrawal"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
-	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/provider"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 const (
@@ -271,10 +271,7 @@ func TestTheBodyOfAStrangerIsNotRead(t *testing.T) {
 // newReceiver is a receiver with handlers that must not run.
 func newReceiver(t *testing.T, set func(*asaas.Dispatcher)) *idem.Processor {
 	t.Helper()
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	events := asaas.NewDispatcher(token)
 	events.OnUnknown(func(context.Context, pgx.Tx, *asaas.UnknownEvent) error {
 		t.Error("a handler of the application ran")

@@ -17,17 +17,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/testkit"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
 // shop is an application that counts a payment in a table of its own.
 func shop(t *testing.T) (*pgxpool.Pool, http.Handler) {
 	t.Helper()
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	if _, err := pool.Exec(t.Context(), `create table payments (link_id text, cents bigint, paid_at timestamptz)`); err != nil {
 		t.Fatal(err)
 	}
@@ -90,10 +87,7 @@ func TestAPaymentThatComesInBothLayoutsIsPaidOnce(t *testing.T) {
 		{"nobody says when it was paid", []string{undated, flat}},
 		{"the nested one has an eventId, too", []string{flat, other}},
 	} {
-		pool := idemtest.Pool(t)
-		if err := idem.Migrate(t.Context(), pool); err != nil {
-			t.Fatal(err)
-		}
+		pool := testkit.Open(t)
 		if _, err := pool.Exec(t.Context(), `create table orders (id text primary key, paid_at timestamptz);
 			create table shipments (order_id text primary key); insert into orders values ('Z-1'), ('Z-2')`); err != nil {
 			t.Fatal(err)
@@ -185,10 +179,7 @@ func TestATestPaymentPaysNoOrder(t *testing.T) {
 		{"money, inline", false, false, livePayment, 1, "payment.success", false},
 		{"money, an inbox where tests are asked for", true, true, livePayment, 1, "payment.success", false},
 	} {
-		pool := idemtest.Pool(t)
-		if err := idem.Migrate(t.Context(), pool); err != nil {
-			t.Fatal(err)
-		}
+		pool := testkit.Open(t)
 		if _, err := pool.Exec(t.Context(), `create table paid (link text)`); err != nil {
 			t.Fatal(err)
 		}

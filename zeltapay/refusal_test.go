@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/testkit"
 	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
@@ -159,10 +159,7 @@ func TestMetadataShowsTheNumberOfItsFieldsOnly(t *testing.T) {
 
 func TestACanaryIsTakenForGenuineByAReceiverOfZeltaPay(t *testing.T) {
 	t.Parallel()
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	for _, tt := range []struct {
 		reason string
 		set    func(*zeltapay.Dispatcher)

@@ -15,6 +15,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // madeOn is an event of a charge that was made some days after a day.
@@ -36,10 +37,7 @@ func TestTheFirstEventOfAnOlderChargeIsParked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := idemtest.Pool(t)
-			if err := idem.Migrate(t.Context(), pool); err != nil {
-				t.Fatal(err)
-			}
+			pool := testkit.Open(t)
 			if c.running {
 				old := asaas.NewDispatcher("token")
 				old.OnPaymentCreated(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })
@@ -148,8 +146,8 @@ func TestAShopThatRunsAlreadyChangesWithoutBookingTwice(t *testing.T) {
 	}
 	ran := 0
 	for _, life := range asaastest.Lives("order-1") {
-		for alone := range len(life.Bodies) + 1 {
-			for beside := alone; beside <= len(life.Bodies); beside++ {
+		for alone := 0; alone <= len(life.Bodies); alone += testkit.Size(2, 1) {
+			for beside := alone; beside <= len(life.Bodies); beside += testkit.Size(2, 1) {
 				tx, err := pool.Begin(t.Context())
 				if err != nil {
 					t.Fatal(err)

@@ -9,8 +9,6 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
-func init() { mostOrders = 24 }
-
 func TestMoreLivesEndTrueThroughEitherReceiver(t *testing.T) {
 	t.Parallel()
 	inAnyOrder(t, "a chargeback, not disputed", "a Pix, a part asked back and given back", "removed and restored, then paid", "cash, undone")

@@ -20,6 +20,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem/value"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // newAccount returns an account at a fake of Asaas, and a client of its API.
@@ -197,10 +198,11 @@ func TestNoCardIsMissedThatSettlesWhileTheListIsRead(t *testing.T) {
 
 func TestARunThatIsBrokenOffGoesOnAtItsDayAndMissesNothing(t *testing.T) {
 	t.Parallel()
+	charged := testkit.Size(200, 600)
 	pool := newTables(t)
 	fake, client := newAccount(t)
 	var cards []*asaastest.Charge
-	for range 600 {
+	for range charged {
 		c := asaastest.NewCharge(asaas.BillingTypeCreditCard, asaas.Cents(10000))
 		cards = append(cards, c)
 		fake.Emit(c.Created(), c.Confirmed())
@@ -227,13 +229,13 @@ func TestARunThatIsBrokenOffGoesOnAtItsDayAndMissesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if runs == 1 { // hours later: the money of some has come
-			for _, c := range cards[:250] {
+			for _, c := range cards[:charged/2] {
 				fake.Emit(c.Received())
 			}
 		}
 	}
-	if rows, paid := sum(t, pool); rows != 600 || paid != "60000.00" || runs < 2 {
-		t.Errorf("after %d runs %d charges are booked, with %s; want 600, with 60000.00 after several", runs, rows, paid)
+	if rows, paid := sum(t, pool); rows != charged || paid != fmt.Sprintf("%d.00", 100*charged) || runs < 2 {
+		t.Errorf("after %d runs %d charges are booked, with %s; want %d, with %d.00 after several", runs, rows, paid, charged, 100*charged)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/webhook"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/value"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // writes are the API's changes that were asked for.
@@ -259,10 +259,7 @@ func TestNothingIsRefusedDuringARotation(t *testing.T) {
 // events that are done.
 func served(t *testing.T, events *asaas.Dispatcher) (url string, handled func() int64) {
 	t.Helper()
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	server := httptest.NewServer(idem.NewProcessor(pool, events))
 	t.Cleanup(server.Close)
 	return server.URL, func() (n int64) {

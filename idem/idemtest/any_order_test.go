@@ -98,28 +98,6 @@ func anyOrderOf(t *testing.T, copyState, bookEvent onPayment, deliveries []*http
 	return strings.Join(r.failures, "\n")
 }
 
-func TestAnyOrderPassesHandlersThatAreRightInAnyOrder(t *testing.T) {
-	t.Parallel()
-	for why, copyState := range map[string]onPayment{
-		"it compares times": newest,
-		"it waits for the event before": func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-			before := map[asaas.PaymentStatus]string{"CONFIRMED": "unpaid", "RECEIVED": "CONFIRMED", "REFUNDED": "RECEIVED"}
-			tag, err := tx.Exec(ctx, `update orders set status = $1 where coalesce(status, 'unpaid') = $2`, e.Payment.Status, before[e.Payment.Status])
-			if err == nil && tag.RowsAffected() == 0 {
-				err = errors.New("too early")
-			}
-			return err
-		},
-	} {
-		t.Run(why, func(t *testing.T) {
-			t.Parallel()
-			if says := anyOrderOf(t, copyState, fact, life(), lifeEnded); says != "" {
-				t.Error(says)
-			}
-		})
-	}
-}
-
 func TestAnyOrderFindsHandlersThatAnOrderBreaks(t *testing.T) {
 	t.Parallel()
 	skipLate := func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
@@ -245,9 +223,4 @@ func TestAnyOrderTriesABoundedNumberOfOrders(t *testing.T) {
 			t.Errorf("of %d deliveries: the orders differ from run to run, or the given one is not the first", n)
 		}
 	}
-}
-
-func TestAnyOrderPassesTheExample(t *testing.T) {
-	t.Parallel()
-	accountsAreRightInAnyOrder(t)
 }

@@ -32,77 +32,6 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Whatever arrives, an event is that of a genuine request, once, and all else
-// is refused and leaves nothing behind.
-func TestHostileRequestsReachNoHandler(t *testing.T) {
-	t.Parallel()
-	const good = `{"id":"e1","type":"paid","order":"o1"}`
-	chunk := fmt.Sprintf("%x\r\n%s\r\n", len(good), good)
-	keep := strings.Replace(withLength(good), "Connection: close\r\n", "", 1)
-	forged := strings.Replace(keep, "token: right", "token: guess", 1)
-	const huge = "Content-Length: 104857600\n"
-	for _, c := range []struct {
-		why, request string
-		answers      []int
-		genuine      bool // it delivers e1
-		kept         bool // it is genuine, but unreadable
-	}{
-		{"a good one", withLength(good), []int{200}, true, false},
-		{"HTTP/1.0", strings.Replace(withLength(good), "HTTP/1.1", "HTTP/1.0", 1), []int{200}, true, false},
-		{"chunked", chunked("token: right\n", chunk+"0\r\n\r\n"), []int{200}, true, false},
-		{"chunked byte by byte", chunked("token: right\n", byteByByte(good)), []int{200}, true, false},
-		{"pipelined twice", keep + withLength(good), []int{200, 200}, true, false},
-		{"pipelined behind a forged one", forged + withLength(good), []int{401, 200}, true, false},
-		{"longer than its length", keep + "GARBAGE\r\n\r\n", []int{200, 400}, true, false},
-
-		{"no length, but a body", request("POST / HTTP/1.1", "token: right\n", good), []int{503}, false, false},
-		{"gzip", request("POST / HTTP/1.1", fmt.Sprintf("token: right\nContent-Encoding: gzip\nContent-Length: %d\n", len(gzipped(good))), gzipped(good)), []int{200}, false, true},
-
-		{"gzip as a transfer encoding", request("POST / HTTP/1.1", "token: right\nTransfer-Encoding: gzip, chunked\n", chunk+"0\r\n\r\n"), []int{501}, false, false},
-		{"a forged token", strings.Replace(withLength(good), "token: right", "token: guess", 1), []int{401}, false, false},
-		{"the token after the body", chunked("Trailer: token\n", chunk+"0\r\ntoken: right\r\n\r\n"), []int{401}, false, false},
-		{"the token in the URL", strings.Replace(strings.Replace(withLength(good), "token: right\r\n", "", 1), "POST /", "POST /?token=right", 1), []int{401}, false, false},
-		{"two lengths", request("POST / HTTP/1.1", "token: right\nContent-Length: 38\nContent-Length: 3\n", good), []int{400}, false, false},
-		{"a length with a sign", request("POST / HTTP/1.1", "token: right\nContent-Length: +38\n", good), []int{400}, false, false},
-		{"a negative length", request("POST / HTTP/1.1", "token: right\nContent-Length: -1\n", good), []int{400}, false, false},
-		{"a length beyond everything", request("POST / HTTP/1.1", "token: right\nContent-Length: 99999999999999999999\n", good), []int{400}, false, false},
-		{"a chunk of no size", chunked("token: right\n", "zz\r\n"+good+"\r\n0\r\n\r\n"), []int{503}, false, false},
-		{"a chunk beyond everything", chunked("token: right\n", "fffffffffffffffff\r\n"+good+"\r\n0\r\n\r\n"), []int{503}, false, false},
-		{"chunks that are mostly not data", chunked("token: right\n", strings.Repeat("1;"+strings.Repeat("x", 2000)+"\r\na\r\n", 500)+"0\r\n\r\n"), []int{503}, false, false},
-		{"a trailer without end", chunked("token: right\n", chunk+"0\r\nx: "+strings.Repeat("x", 1<<20)+"\r\n\r\n"), []int{503}, false, false},
-		{"2 MB of header", request("POST / HTTP/1.1", "token: right\nx: "+strings.Repeat("x", 2<<20)+"\n"+"Content-Length: 38\n", good), []int{431}, false, false},
-		{"20,000 headers", request("POST / HTTP/1.1", strings.Repeat("x: y\n", 20_000)+"token: guess\nContent-Length: 38\n", good), []int{401}, false, false},
-		{"a header name with a space", request("POST / HTTP/1.1", "token : right\nContent-Length: 38\n", good), []int{400}, false, false},
-		{"a NUL in a header", request("POST / HTTP/1.1", "token: right\nx: \x00\nContent-Length: 38\n", good), []int{400}, false, false},
-		{"no host", strings.Replace(withLength(good), "Host: shop\r\n", "", 1), []int{400}, false, false},
-		{"HTTP/2 without TLS", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{405}, false, false},
-		{"HTTP of the future", strings.Replace(withLength(good), "HTTP/1.1", "HTTP/3.7", 1), []int{505}, false, false},
-		{"no HTTP", strings.Repeat("\x16\x03\x01", 100) + "\r\n\r\n", []int{400}, false, false},
-		{"an unknown expectation", strings.Replace(withLength(good), "token: right", "token: right\r\nExpect: a-miracle", 1), []int{417}, false, false},
-		{"100 MB to come", request("POST / HTTP/1.1", "token: right\n"+huge, ""), []int{413}, false, false},
-		{"100 MB to come, when asked for", request("POST / HTTP/1.1", "token: right\nExpect: 100-continue\n"+huge, ""), []int{413}, false, false},
-		{"GET", request("GET / HTTP/1.1", "token: right\n"+huge, ""), []int{405}, false, false},
-		{"HEAD", request("HEAD / HTTP/1.1", "token: right\n", ""), []int{405}, false, false},
-		{"PUT", strings.Replace(withLength(good), "POST", "PUT", 1), []int{405}, false, false},
-		{"post", strings.Replace(withLength(good), "POST", "post", 1), []int{405}, false, false},
-		{"CONNECT", request("CONNECT shop:443 HTTP/1.1", "token: right\n", ""), []int{405}, false, false},
-		{"another method in a header", strings.Replace(withLength(good), "POST / HTTP/1.1", "GET / HTTP/1.1\r\nX-HTTP-Method-Override: POST", 1), []int{405}, false, false},
-	} {
-		t.Run(c.why, func(t *testing.T) {
-			t.Parallel()
-			eachEndpoint(t, func(t *testing.T, e *endpoint) {
-				conn := e.dial(t)
-				go func() { _, _ = io.WriteString(conn, c.request) }() // the server may not read it all
-				if got := answers(conn); !slices.Equal(got, c.answers) {
-					t.Errorf("answered %v, want %v", got, c.answers)
-				}
-				e.wantGood(t)
-				e.wantOnly(t, c.genuine, c.kept)
-			})
-		})
-	}
-}
-
 func TestABodyIsStoredAsItCameAndNeverUnpacked(t *testing.T) {
 	t.Parallel()
 	eachEndpoint(t, func(t *testing.T, e *endpoint) {
@@ -305,53 +234,6 @@ func TestHeadersThatDoNotEndAreGivenUp(t *testing.T) {
 		t.Errorf("the server said %q, %v, instead of closing the connection", rest, err)
 	}
 	s.wantState("e1", "")
-}
-
-// They do not run in parallel: others would use memory meanwhile.
-func TestHostileBodiesTakeLittleMemory(t *testing.T) {
-	const size = 100 << 20
-	bomb := gzipped(strings.Repeat("\x00", size)) // 100 KB of it
-	keys := "{" + strings.Repeat(`"key":0,`, 1_000_000) + `"key":0}`
-	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
-	text := func(s string) func() io.Reader { return func() io.Reader { return strings.NewReader(s) } }
-	endless := func() io.Reader { return io.LimitReader(zeros{}, size) }
-	chunk := func() io.Reader { return io.MultiReader(strings.NewReader(fmt.Sprintf("%x\r\n", size)), endless()) }
-	for _, c := range []struct {
-		why     string
-		head    string
-		body    func() io.Reader
-		answers []int
-		atMost  uint64 // MB
-	}{
-		{"a million keys", fmt.Sprintf("token: right\nContent-Length: %d\n", len(keys)), text(keys), []int{200}, 50},
-		{"100 MB, as announced", fmt.Sprintf("token: right\nContent-Length: %d\n", size), endless, []int{413}, 2},
-		{"100 MB in chunks", "token: right\nTransfer-Encoding: chunked\n", chunk, []int{413}, 40},
-		{"100 MB of a stranger", "token: guess\nTransfer-Encoding: chunked\n", chunk, []int{401}, 2},
-		{"100 MB when unpacked", fmt.Sprintf("token: right\nContent-Encoding: gzip\nContent-Length: %d\n", len(bomb)), text(bomb), []int{200}, 4},
-		{"10,000 levels", fmt.Sprintf("token: right\nContent-Length: %d\n", len(deep)), text(deep), []int{200}, 2},
-	} {
-		t.Run(c.why, func(t *testing.T) {
-			eachEndpoint(t, func(t *testing.T, e *endpoint) {
-				e.wantGood(t) // statements are prepared, buffers are there
-				conn := e.dial(t)
-				var got []int
-				took := allocated(func() {
-					go func() {
-						_, _ = io.WriteString(conn, request("POST / HTTP/1.1", c.head, ""))
-						_, _ = io.CopyBuffer(struct{ io.Writer }{conn}, struct{ io.Reader }{c.body()}, make([]byte, 64<<10))
-					}()
-					got = answers(conn)
-				})
-				if !slices.Equal(got, c.answers) {
-					t.Errorf("answered %v, want %v", got, c.answers)
-				}
-				if took > c.atMost<<20 {
-					t.Errorf("%d KB were allocated, want at most %d MB", took>>10, c.atMost)
-				}
-				e.wantEffects(queryOne[int](e.app, `select count(*) from idem_events where state = 'done'`))
-			})
-		})
-	}
 }
 
 // A client pays for memory with what it sends, not with what it announces.

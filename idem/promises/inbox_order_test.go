@@ -247,36 +247,6 @@ func TestEventThatFailsHoldsItsKeyAndNoOther(t *testing.T) {
 	}
 }
 
-func TestThousandKeysOfWhichSomeAreBlockedStarveNobody(t *testing.T) {
-	t.Parallel()
-	const keys, blocked = 1000, 100
-	m := newInboxApp(t)
-	m.inbox.Workers = 4
-	m.on(pay)
-	var deliveries sync.WaitGroup
-	for n := range 50 {
-		deliveries.Go(func() {
-			for key := n; key < keys; key += 50 {
-				m.store(letter(fmt.Sprintf("%d-1", key), fmt.Sprint(key), 1), letter(fmt.Sprintf("%d-2", key), fmt.Sprint(key), 2))
-			}
-		})
-	}
-	deliveries.Wait()
-	// Half of the blocked keys wait for a retry, half for somebody to act.
-	m.exec(`update idem_payloads set due_at = now() + interval '1 hour'
-		where event in (select event from idem_events where key in (select n::text from generate_series(0, 499, 10) n) and event like '%-1')`)
-	m.exec(`with parked as (update idem_events set state = 'parked'
-			where key in (select n::text from generate_series(500, 999, 10) n) and event like '%-1' returning event)
-		update idem_payloads set due_at = null where event in (select event from parked)`)
-	m.start(m.inbox)
-	for range 2 * (keys - blocked) {
-		m.wantWorked(idem.Done)
-	}
-	if n := queryOne[int](m, `select count(*) from idem_events where state <> 'done' and key like '%0'`); n != 2*blocked {
-		t.Errorf("%d events of blocked keys are left, want %d", n, 2*blocked)
-	}
-}
-
 func TestParkedEventHoldsItsKeyUntilSomebodyActs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -469,65 +439,6 @@ func TestEventThatIsHeldBackDuringADiscardGoesOn(t *testing.T) {
 		t.Fatal("third is held back behind nothing")
 	}
 	m.wantWorked(idem.Done)
-}
-
-// Ten of thirty deliveries in one statement are of events that another process is
-// storing, and does not finish.
-func TestHeldEventsKeepNoOtherWaiting(t *testing.T) {
-	t.Parallel()
-	for how, want := range map[string]idem.Outcome{"commit": idem.Duplicate, "rollback": idem.Pending} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			m := newInboxApp(t)
-			var held, free []string
-			for n := range 30 {
-				if id := fmt.Sprintf("e%02d", n); n%3 == 0 {
-					held = append(held, id)
-				} else {
-					free = append(free, id)
-				}
-			}
-			end := m.holdRows(held...)
-			release := m.hold()
-			var all, innocent sync.WaitGroup
-			deliver := func(of *sync.WaitGroup, id string, want idem.Outcome) {
-				of.Go(func() {
-					if o, err := m.inbox.Accept(t.Context(), letter(id, id, 0)); o != want || err != nil {
-						t.Errorf("Accept(%s) = %s, %v, want %s", id, o, err, want)
-					}
-				})
-			}
-			deliver(&innocent, "first", idem.Pending)
-			m.untilHeld()
-			for _, id := range free {
-				deliver(&innocent, id, idem.Pending)
-			}
-			for _, id := range held {
-				all.Go(func() {
-					o, _ := m.inbox.Accept(t.Context(), letter(id, id, 0))
-					for !o.Acknowledged() { // as the provider does after a 503
-						o, _ = m.inbox.Accept(t.Context(), letter(id, id, 0))
-					}
-					if o != want {
-						t.Errorf("Accept(%s) = %s, want %s", id, o, want)
-					}
-				})
-			}
-			m.untilWaiting(30)
-			release()
-			innocent.Wait()
-			if n := queryOne[int](m, `select count(*) from idem_events`); n != len(free)+1 {
-				t.Errorf("%d events are stored while the others are held, want %d", n, len(free)+1)
-			}
-			deliver(&innocent, "later", idem.Pending)
-			innocent.Wait()
-			end(how)
-			all.Wait()
-			if n := queryOne[int](m, `select count(*) from idem_events`); n != 32 {
-				t.Errorf("%d events are stored, want 32", n)
-			}
-		})
-	}
 }
 
 // An event that came behind one in flight is looked at again a moment later, and

@@ -17,6 +17,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestWorkersCommitEffectAndRecordTogether(t *testing.T) {
@@ -227,7 +228,7 @@ func TestHandlersSayWhatIsNotToBeTriedAgain(t *testing.T) {
 	t.Parallel()
 	closed := errors.New("closed account")
 	inThreeHours := func() time.Time { return time.Now().Add(3 * time.Hour) } // when the handler runs
-	for name, c := range map[string]struct {
+	for name, c := range testkit.Named(map[string]struct {
 		err   func() error
 		state idem.State
 	}{
@@ -236,7 +237,7 @@ func TestHandlersSayWhatIsNotToBeTriedAgain(t *testing.T) {
 		"never, whatever else": {func() error { return idem.RetryAt(inThreeHours(), idem.NoRetry(closed)) }, idem.StateParked},
 		"not before":           {func() error { return idem.RetryAt(inThreeHours(), closed) }, idem.StatePending},
 		"not before, wrapped":  {func() error { return fmt.Errorf("order: %w", idem.RetryAt(inThreeHours(), closed)) }, idem.StatePending},
-	} {
+	}, "never, whatever else", "not before, wrapped") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newInboxApp(t)

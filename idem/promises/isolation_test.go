@@ -3,12 +3,9 @@ package promises_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,116 +13,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
-	"github.com/paghooks/paghooks/idem/internal/store"
-	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
-
-// An application may have a stricter isolation than Postgres's default for its own sake.
-// What this package executes for itself must not be asked to run again: who would do it?
-func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing.T) {
-	t.Parallel()
-	const touch = `update idem_events set type = type where event = 'notes//e1'`
-	noOrder := errors.New("no such order")
-	parked := func(s *app) {
-		if o, err := s.processor.Accept(s.Context(), identify([]byte(paid("e1")))); o != idem.Parked || err != nil {
-			s.Fatalf("Accept = %s, %v, want parked", o, err)
-		}
-	}
-	inline := func(id string) func(*app) (string, error) {
-		return func(s *app) (string, error) {
-			o, err := s.processor.Accept(s.Context(), identify([]byte(paid(id))))
-			return string(o), err
-		}
-	}
-	inbox := func(s *app) (string, error) {
-		o, err := s.inbox.Accept(s.Context(), identify([]byte(paid("e1"))))
-		return string(o), err
-	}
-	const insert = `insert into idem_events (event, type, key, state) values ('notes//e%[1]d', 'paid', 'o1', '%[2]s');
-		insert into idem_payloads (event, source, received_at, body) values ('notes//e%[1]d', 'notes', now(), '')`
-	for _, c := range []struct {
-		name      string
-		phrase    string // of the statement
-		prepare   func(*app)
-		act       func(*app) (string, error)
-		meanwhile string
-		fails     error // of the handler
-		want      string
-	}{
-		{"an inbox stores", "with input as", nil, inbox, fmt.Sprintf(insert, 1, "pending"), nil, "duplicate"},
-		{"an inbox revives", "with kept as (\n\tselect", parked, inbox, touch, idem.NoRetry(noOrder), "pending"},
-		{"a Processor keeps", "with kept as (\n\tinsert", nil, func(s *app) (string, error) {
-			o, err := s.processor.Accept(s.Context(), identify([]byte(`{"id":"e1","type":"new"}`)))
-			return string(o), err
-		}, fmt.Sprintf(insert, 1, "unhandled"), nil, "duplicate"},
-		{"a Processor counts a failure", "with counted as", nil, func(s *app) (string, error) {
-			o, _ := s.processor.Accept(s.Context(), identify([]byte(paid("e1"))))
-			return fmt.Sprint(o, " ", queryOne[int](s, `select attempts from idem_events`)), nil
-		}, fmt.Sprintf(insert, 1, "retrying"), noOrder, "retrying 1"},
-		{"a Processor holds a new event", "with head as", parked, inline("e2"), fmt.Sprintf(insert, 2, "retrying"), idem.NoRetry(noOrder), "parked"},
-		{"a Processor holds a stored event", "with own as", func(s *app) {
-			parked(s)
-			s.exec(fmt.Sprintf(insert, 2, "retrying"))
-		}, inline("e2"), strings.ReplaceAll(touch, "e1", "e2"), idem.NoRetry(noOrder), "parked"},
-		{"a replay ends the turn of a held event", "with ended as", func(s *app) {
-			parked(s)
-			s.exec(`update idem_payloads set body = '{"id":5}'`)
-		}, func(s *app) (string, error) {
-			sum, err := s.processor.Replay(s.Context(), idem.Filter{})
-			return fmt.Sprintf("%+v", sum), err
-		}, touch, idem.NoRetry(noOrder), fmt.Sprintf("%+v", idem.Replayed{Failed: 1})},
-		{"a discard", "set state = 'discarded'", parked, func(s *app) (string, error) {
-			var level string
-			n, err := engineOf(s.processor).Discard(s.Context(), idem.Filter{IDs: []string{"e1"}}, "x", func(ctx context.Context, tx pgx.Tx, _ []string) error {
-				return tx.QueryRow(ctx, `show transaction_isolation`).Scan(&level)
-			})
-			return fmt.Sprint(n, " ", level), err
-		}, touch, idem.NoRetry(noOrder), "1 read committed"},
-		{"a requeue", "set state = 'pending'", parked, func(s *app) (string, error) {
-			var level string
-			n, err := engineOf(s.inbox).(requeuer).Requeue(s.Context(), idem.Filter{IDs: []string{"e1"}}, func(ctx context.Context, tx pgx.Tx, _ []string) error {
-				return tx.QueryRow(ctx, `show transaction_isolation`).Scan(&level)
-			})
-			return fmt.Sprint(n, " ", level), err
-		}, touch, idem.NoRetry(noOrder), "1 read committed"},
-		{"an import", "select distinct on (event)", nil, func(s *app) (string, error) {
-			sum, err := operator.New(s.processor, "ana").Import(s.Context(), "", all(doneBefore("e1", "e2")...), "")
-			return fmt.Sprint(sum.Stored), err
-		}, fmt.Sprintf(insert, 1, "pending"), nil, "1"},
-	} {
-		for _, level := range isolationLevels {
-			t.Run(c.name+", "+level, func(t *testing.T) {
-				t.Parallel()
-				url := idemtest.URL(t)
-				other := openApp(t, openPool(t, url, func(*pgxpool.Config) {}))
-				s := openApp(t, openPool(t, url, func(p *pgxpool.Config) {
-					p.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
-					p.ConnConfig.RuntimeParams["application_name"] = "gated"
-				})).openInbox()
-				s.on(func(context.Context, pgx.Tx, *note) error { return c.fails })
-				if c.prepare != nil {
-					c.prepare(s)
-				}
-				other.exec(fmt.Sprintf(gate, "'"+strings.ReplaceAll(c.phrase, "'", "''")+"'"))
-				type answer struct {
-					what string
-					err  error
-				}
-				acted := make(chan answer, 1)
-				go func() {
-					what, err := c.act(s)
-					acted <- answer{what, err}
-				}()
-				other.until(`select is_called from arrived`)
-				other.exec(c.meanwhile)
-				other.exec(`select nextval('opened')`)
-				if a := <-acted; a.what != c.want || a.err != nil && a.what != string(idem.Parked) {
-					t.Errorf("it came to %q, %v, want %q\n%s", a.what, a.err, c.want, s.logged())
-				}
-			})
-		}
-	}
-}
 
 // An inbox tries again every tenth of a second. The pool closes a connection whose
 // transaction has failed, and making one takes longer than that.
@@ -159,91 +47,6 @@ func TestEventWhoseRowIsHeldCostsNoConnection(t *testing.T) {
 	}
 	if n := s.pool.Stat().NewConnsCount() - before.NewConnsCount(); n > 0 {
 		t.Errorf("%d connections were made anew", n)
-	}
-}
-
-// What is stored and held back after the statement that marks has begun is not in that
-// transaction's snapshot, where the application's isolation is stricter.
-func TestEventThatIsHeldBackWhileAnEarlierOneIsMarkedGoesOnAtEveryDefaultIsolation(t *testing.T) {
-	t.Parallel()
-	for _, level := range isolationLevels {
-		t.Run(level, func(t *testing.T) {
-			t.Parallel()
-			url := idemtest.URL(t)
-			other := openInboxApp(t, openPool(t, url, func(*pgxpool.Config) {}))
-			s := openInboxApp(t, openPool(t, url, func(p *pgxpool.Config) {
-				p.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
-				p.ConnConfig.RuntimeParams["application_name"] = "gated"
-			}))
-			s.on(pay)
-			s.store(letter("a", "o", 1))
-			other.exec(fmt.Sprintf(gate, `'set state = ''done'''`))
-			defer s.start(s.inbox)()
-			other.until(`select is_called from arrived`)
-			other.store(letter("b", "o", 2))
-			for held := false; !held; held = queryOne[bool](other, `select due_at is null from idem_payloads where event = 'notes//b'`) {
-				if _, err := store.ClaimEvents(t.Context(), other.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			other.exec(`select nextval('opened')`)
-			s.wantWorked(idem.Done)
-			if stuck := queryOne[bool](other, `select exists (select from idem_payloads where due_at is null)`); stuck {
-				t.Error("b is held back behind nothing")
-			}
-		})
-	}
-}
-
-func TestConcurrentDuplicatesHaveOneEffectAtEveryDefaultIsolation(t *testing.T) {
-	t.Parallel()
-	for _, level := range isolationLevels {
-		t.Run(level, func(t *testing.T) {
-			t.Parallel()
-			s := isolated(t, level)
-			other := s.newProcessor()
-			delivered := s.startDelivery()
-			if outcome, err := other.Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Duplicate || err != nil {
-				t.Errorf("the duplicate's outcome is %s, %v, want duplicate", outcome, err)
-			}
-			delivered()
-			s.wantEffects(1)
-		})
-	}
-}
-
-// What is stored without a handler is stored by one statement of this package's own.
-func TestConcurrentDuplicatesWithoutAHandlerAreStoredOnceAtEveryDefaultIsolation(t *testing.T) {
-	t.Parallel()
-	for _, level := range isolationLevels {
-		t.Run(level, func(t *testing.T) {
-			t.Parallel()
-			s := isolated(t, level)
-			first, err := s.pool.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer first.Rollback(context.Background())
-			_, err = first.Exec(t.Context(), `insert into idem_events values ('notes//e1', 'new', '', 'unhandled');
-				insert into idem_payloads (event, source, received_at, body) values ('notes//e1', 'notes', now(), '')`)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var duplicate sync.WaitGroup
-			duplicate.Go(func() {
-				s.wantAnswer(newBody, http.StatusOK)
-			})
-			if err := s.await(t.Context(), blocked); err != nil {
-				t.Fatal(err)
-			}
-			if err := first.Commit(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			duplicate.Wait()
-			s.wantAnswer(newBody, http.StatusOK)
-			s.wantState("e1", idem.StateUnhandled)
-			s.wantPayload("e1", "") // the first one's
-		})
 	}
 }
 
@@ -304,41 +107,6 @@ func TestTransactionPoolingWorks(t *testing.T) {
 			if len(backends) != 2 {
 				t.Errorf("the handlers ran in %d sessions, want 2", len(backends))
 			}
-		})
-	}
-}
-
-// All times in the database are its own, compared with its own: it does not
-// matter how wrong they are.
-func TestClockOfTheDatabaseMayBeWrong(t *testing.T) {
-	t.Parallel()
-	for _, ahead := range []string{"1 hour", "-1 hour", "10 years"} {
-		t.Run(ahead, func(t *testing.T) {
-			t.Parallel()
-			s := appWithClock(t, ahead)
-			s.on(pay)
-			for range 2 {
-				s.wantAnswer(paid("e1"), http.StatusOK)
-				s.wantAnswer(`{"id":"e2","type":"new"}`, http.StatusOK)
-			}
-			s.wantEffects(1)
-			const wrong = `select count(*) from idem_events
-				where received_at - $1::interval between pg_catalog.now() - interval '30 minutes' and pg_catalog.now()`
-			if n := queryOne[int](s, wrong, ahead); n != 2 {
-				t.Fatalf("%d of the stored times are wrong, want 2", n)
-			}
-			stats, err := s.processor.Stats(t.Context())
-			if oldest := stats.Unhandled.Oldest; err != nil || oldest < 0 || oldest > 30*time.Minute {
-				t.Errorf("Stats = %+v, %v, want an unhandled event that has just come", stats, err)
-			}
-			if n, err := s.processor.Prune(t.Context()); n != 0 || err != nil {
-				t.Errorf("Prune = %d, %v, and nothing is old", n, err)
-			}
-			s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
-			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
-			s.exec(`update idem_events set received_at = received_at - interval '50 days'`)
-			s.exec(`delete from idem_prunes`) // as if they had been there
-			s.wantPruned(s.processor, 2)
 		})
 	}
 }

@@ -17,12 +17,13 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // The connection breaks at the messages of COMMIT of every path: before one is sent, after
 // Postgres has acted on it and before its answer, after its answer. Then the event comes
 // again. There is one effect, and no 200 for what is not stored. With the tag long it breaks
-// at every message.
+// on every path, and then at every message.
 func TestConnectionCutAnywhereNeitherLosesNorDoubles(t *testing.T) {
 	t.Parallel()
 	cutAt(t, commits)
@@ -47,7 +48,7 @@ func commits[S any](all []S) []S {
 var committing = regexp.MustCompile(`(Execute|Sync|Query) of "commit"$`)
 
 func cutAt(t *testing.T, choose func([]pgproxy.Step) []pgproxy.Step) {
-	for _, p := range slices.Concat(paths, inboxPaths) {
+	for _, p := range triedPaths() {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, p, idemtest.URL(t))
@@ -61,7 +62,7 @@ func cutAt(t *testing.T, choose func([]pgproxy.Step) []pgproxy.Step) {
 }
 
 func killAt(t *testing.T, choose func([]string) []string) {
-	for _, p := range slices.Concat(paths, inboxPaths) {
+	for _, p := range triedPaths() {
 		if p.cold {
 			continue // a new process has no connections anyway
 		}
@@ -87,6 +88,15 @@ func killAt(t *testing.T, choose func([]string) []string) {
 			}
 		})
 	}
+}
+
+// triedPaths are the paths of most events, or all with the tag long.
+func triedPaths() map[string]path {
+	all := map[string]path{}
+	for _, p := range slices.Concat(paths, inboxPaths) {
+		all[p.name] = p
+	}
+	return testkit.Named(all, "a new event", "an event that fails, and is parked", "an arrival", "work")
 }
 
 func newRig(t *testing.T, p path, url string) *rig {

@@ -20,6 +20,7 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/migrate"
 	"github.com/paghooks/paghooks/idem/oncall/doctor"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestTenProcessesMayMigrateAtOnceAndAgain(t *testing.T) {
@@ -279,7 +280,7 @@ func TestMigrationBehindALongTransactionHoldsUpNoDelivery(t *testing.T) {
 	reader, _ := s.reader()
 	migrated := make(chan error, 1)
 	go func() { migrated <- migrateFiles(t.Context(), s.pool, later(addColumn), time.Minute) }()
-	for n := range 3 { // tries of the migration, each of which events wait for a moment
+	for n := range testkit.Size(1, 3) { // tries of the migration, each of which events wait for a moment
 		s.until(waitsForTables)
 		begun := time.Now()
 		if o, err := s.inbox.Accept(t.Context(), letter(strconv.Itoa(n), "o1", 0)); o != idem.Pending || err != nil {

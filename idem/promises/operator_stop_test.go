@@ -13,8 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
@@ -90,63 +88,6 @@ func TestOfTwoWhoStopAnActionOneIsRecorded(t *testing.T) {
 	}
 	if err := operator.New(s.processor, "").Stop(t.Context(), action, ""); err == nil {
 		t.Error("nobody by name has stopped an action")
-	}
-}
-
-// What changes all events in one transaction records that in it. A stop that was asked for before
-// then rolls it back, however late it is noticed.
-func TestDiscardThatSomebodyStopsChangesNothing(t *testing.T) {
-	t.Parallel()
-	const stop = `update idem_audit set stopped_by = 'bob' where ended_at is null`
-	for name, stopAndLetGo := range map[string]func(s *app, events pgx.Tx, ended <-chan error) error{
-		"while it waits for its events": func(s *app, events pgx.Tx, ended <-chan error) error {
-			s.exec(stop)
-			err := <-ended // it is noticed before the events are free
-			_ = events.Rollback(s.Context())
-			return err
-		},
-		"before it is recorded": func(s *app, events pgx.Tx, ended <-chan error) error {
-			stopping, err := s.pool.Begin(s.Context())
-			if err == nil {
-				_, err = stopping.Exec(s.Context(), stop)
-			}
-			if err != nil {
-				s.Fatal(err)
-			}
-			_ = events.Rollback(s.Context())
-			s.until(`select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)) and query like '%set events = %')`, stopping.Conn().PgConn().PID())
-			if err := stopping.Commit(s.Context()); err != nil {
-				s.Fatal(err)
-			}
-			return <-ended
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newApp(t)
-			s.deploy(func(*notes) {})
-			s.wantAnswer(paid("e2"), 200) // unhandled
-			events, err := s.pool.Begin(t.Context())
-			if err == nil {
-				_, err = events.Exec(t.Context(), `lock table idem_events in exclusive mode`)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			ended := make(chan error, 1)
-			go func() {
-				_, err := acted(t.Context(), "a test")(operator.New(s.processor, "ana").PlanDiscard(t.Context(), idem.Filter{IDs: []string{"e2"}}))
-				ended <- err
-			}()
-			s.until(`select exists (select from pg_locks where not granted and relation = 'idem_events'::regclass)`)
-			if err := stopAndLetGo(s, events, ended); !errors.Is(err, operator.ErrStopped) {
-				t.Errorf("Discard = %v, want that bob has stopped it", err)
-			}
-			s.wantState("e2", idem.StateUnhandled)
-			if got := queryOne[string](s, `select result from idem_audit order by id desc limit 1`); got != "stopped by bob" {
-				t.Errorf("its result is %q", got)
-			}
-		})
 	}
 }
 
@@ -234,26 +175,6 @@ func TestTrailTellsHowFarAReplayHasCome(t *testing.T) {
 	if diff := cmp.Diff([]operator.Action{want}, ended, ignore, cmpopts.IgnoreFields(operator.Action{}, "EndedAt")); diff != "" || ended[0].EndedAt.IsZero() {
 		t.Errorf("after it, ended %s, the trail has (-want +got):\n%s", ended[0].EndedAt, diff)
 	}
-}
-
-// A note of how far a replay has come is not worth waiting for.
-func TestReplayGoesOnAfterTheNetworkForgetsItsNote(t *testing.T) {
-	t.Parallel()
-	proxy := new(pgproxy.Proxy)
-	s := openApp(t, openPool(t, idemtest.URL(t), proxy.Through))
-	s.deploy(func(*notes) {})
-	for _, id := range []string{"e1", "e2"} {
-		s.wantAnswer(paid(id), 200) // unhandled
-	}
-	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) })
-	forget := sync.OnceFunc(proxy.Forget)
-	s.processor.Observe = func(context.Context, idem.Observation) { forget() }
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if r, err := replayed(ctx, "")(operator.New(s.processor, "ana").PlanReplay(ctx, idem.Filter{})); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
-		t.Error(r, err)
-	}
-	s.wantEffects(2)
 }
 
 func newGated(at string) *gated {

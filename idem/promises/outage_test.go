@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,107 +17,6 @@ import (
 	"github.com/paghooks/paghooks/idem/broker/outbox"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
-
-func TestBrokerThatHangsLeavesThreeQuartersOfThePoolToReceivers(t *testing.T) {
-	t.Parallel()
-	s := openApp(t, poolOf(t, 8))
-	var hanging, most atomic.Int32
-	hang := make(chan struct{}, 100)
-	outbox := s.newOutbox(publisher(func(ctx context.Context, _ broker.Message) error {
-		most.Store(max(most.Load(), hanging.Add(1)))
-		defer hanging.Add(-1)
-		hang <- struct{}{}
-		<-ctx.Done()
-		return ctx.Err()
-	}))
-	s.emitMany(outbox, 20)
-	var handlers sync.WaitGroup
-	handlers.Add(6)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		handlers.Done()
-		handlers.Wait() // all of them have a connection
-		return pay(ctx, tx, n)
-	})
-	s.start(outbox.Inbox)
-	<-hang
-	<-hang
-	var deliveries sync.WaitGroup
-	for n := range 6 {
-		deliveries.Go(func() { s.wantAnswer(paid(fmt.Sprint("e", n)), http.StatusOK) })
-	}
-	deliveries.Wait()
-	if n := most.Load(); n != 2 {
-		t.Errorf("%d messages were published at once, want 2", n)
-	}
-}
-
-func TestOutageOfTheBrokerParksNothingAndOneMessageAtATimeIsTried(t *testing.T) {
-	t.Parallel()
-	const workers, messages, probes = 4, 40, 8
-	s := openApp(t, poolOf(t, workers+4))
-	var down atomic.Bool
-	down.Store(true)
-	var calls, running atomic.Int32
-	probed := make(chan struct{}, 1000)
-	var mu sync.Mutex
-	published := map[string]int{}
-	outbox := s.newOutbox(publisher(func(ctx context.Context, m broker.Message) error {
-		if !down.Load() {
-			mu.Lock()
-			defer mu.Unlock()
-			published[m.ID]++
-			return nil
-		}
-		call, others := calls.Add(1), running.Add(1)-1
-		defer running.Add(-1)
-		for range 3 { // others have time to come
-			if _, err := s.pool.Exec(ctx, `select`); err != nil {
-				return err
-			}
-		}
-		if call > workers && (others > 0 || running.Load() > 1) {
-			t.Errorf("call %d is not alone", call)
-		}
-		probed <- struct{}{}
-		return errors.New("connection refused")
-	}))
-	outbox.Workers, outbox.MaxAttempts = workers, 1
-	s.emitMany(outbox, messages)
-	s.start(outbox.Inbox)
-	for range workers + probes {
-		<-probed
-	}
-	down.Store(false)
-	s.until(`select count(*) = $1 from idem_events where state = 'done' and attempts = 0`, messages)
-	for id, n := range published {
-		if n != 1 {
-			t.Errorf("message %s was published %d times", id, n)
-		}
-	}
-}
-
-// A message that nobody tries again is parked.
-func TestMessageOfABrokerThatHangsIsTriedAgainUntilItIsPublished(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	hung := make(chan struct{}, 100)
-	var seen atomic.Bool // that it waits for its next attempt
-	outbox := s.newOutbox(publisher(func(ctx context.Context, _ broker.Message) error {
-		if seen.Load() {
-			return nil
-		}
-		<-ctx.Done()
-		hung <- struct{}{}
-		return ctx.Err()
-	}))
-	outbox.Timeout, outbox.MaxAttempts = time.Second, 1
-	s.emitMany(outbox, 1)
-	s.start(outbox.Inbox)
-	<-hung
-	s.until(`select count(*) = 1 from idem_events where state = 'pending' and last_error like '%deadline%'`)
-	seen.Store(true)
-	s.until(`select count(*) = 1 from idem_events where state = 'done' and attempts = 0`)
-}
 
 func TestErrorsThatAreTheMessagesOwnAreCountedAndStopNoOtherMessage(t *testing.T) {
 	t.Parallel()
@@ -222,56 +119,6 @@ func TestReplayStopsAtAnOutageOfTheBrokerAndChangesNoMessage(t *testing.T) {
 		t.Errorf("once the broker is available: Replay = %+v, %v, want all published", sum, err)
 	}
 	w.want(t, "order.paid o0 ", "order.paid o1 ", "order.paid o2 ")
-}
-
-// A publisher that refuses some messages, and a broker that is away, look the same until another message goes through.
-func TestRefusedMessagesHoldUpNoOther(t *testing.T) {
-	t.Parallel()
-	const refused, good = 40, 100
-	s := newApp(t)
-	var mu sync.Mutex
-	published := 0
-	outbox := s.newOutbox(publisher(func(_ context.Context, m broker.Message) error {
-		if strings.HasPrefix(m.ID, "bad") {
-			return errors.New("400 Bad Request")
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		published++
-		return nil
-	}))
-	outbox.MaxAttempts = 2
-	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
-		for n := range refused + good {
-			id := fmt.Sprint("good", n)
-			if n < refused {
-				id = fmt.Sprint("bad", n)
-			}
-			if err := outbox.EmitTx(t.Context(), tx, broker.Message{ID: id, Type: "order.paid", Key: id}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.start(outbox.Inbox)
-	s.until(`select count(*) = $1 from idem_events where state = 'done'`, good)
-	more := 0
-	for parked := 0; parked < refused; parked = queryOne[int](s, `select count(*) from idem_events where state = 'parked' and attempts = 2`) {
-		more++ // without which nobody knows that the broker is there
-		if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return outbox.EmitTx(t.Context(), tx, broker.Message{Type: "order.paid"}) }); err != nil {
-			t.Fatal(err)
-		}
-		s.until(`select count(*) = $1 from idem_events where state = 'done'`, good+more)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if published < good {
-		t.Errorf("%d messages were published, want %d and some of %d", published, good, more)
-	}
-	s.wantHealth("the broker is there", s.newHealth(outbox.Inbox), "parked", "40 events are parked")
 }
 
 func TestSecondMessageWithAnIDAndAnotherBodyIsListedAndFailsNoHandler(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // A panic in a decoder is a decode error: the event is parked by its first
@@ -24,7 +25,7 @@ import (
 func TestEventWhoseDecoderPanicsIsParked(t *testing.T) {
 	t.Parallel()
 	const body = `{"id":"e1","type":"fragile","order":"o1"}`
-	for name, register := range map[string]func(*notes){
+	for name, register := range testkit.Named(map[string]func(*notes){
 		"it panics": func(n *notes) {
 			idem.Handle(&n.Routes, "fragile", func(context.Context, pgx.Tx, *fragile) error { return nil })
 		},
@@ -34,7 +35,7 @@ func TestEventWhoseDecoderPanicsIsParked(t *testing.T) {
 		"what says which types it takes panics": func(n *notes) {
 			idem.HandleOthers(&n.Routes, func(string) bool { panic("no such type") }, pay)
 		},
-	} {
+	}, "it panics", "it ends its goroutine") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, mode := range []string{"inline", "inbox"} {

@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
@@ -152,79 +151,6 @@ func between(text, before, after string) string {
 	return text
 }
 
-// What a role needs of each table, and no more, in both modes; and for each of these rights
-// a role that lacks it.
-func TestHealthAsksForTheRightsThatAReceiverNeedsAndForNoMore(t *testing.T) {
-	t.Parallel()
-	const all = "select insert update delete"
-	processor := map[string]string{"idem_events": all, "idem_payloads": all, "idem_archive": "select update delete", "idem_prunes": "select insert update", "idem_audit": "select"}
-	keeping := map[string]string{"idem_events": all, "idem_payloads": all, "idem_archive": "select insert update delete", "idem_prunes": "select insert update", "idem_audit": "select"}
-	inbox := map[string]string{"idem_events": all, "idem_payloads": all, "idem_archive": "select update delete", "idem_prunes": "select insert update", "idem_audit": "select", "idem_workers": all}
-	for name, needs := range map[string]map[string]string{"processor": processor, "processor that keeps bodies": keeping, "inbox": inbox} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			owner, role, roleName := asRole(t)
-			if err := idem.Migrate(t.Context(), owner); err != nil {
-				t.Fatal(err)
-			}
-			change := func(change, verb, table string) {
-				t.Helper()
-				execAll(t, owner, fmt.Sprintf("%s %s on %s %s %s", change, verb, table, map[string]string{"grant": "to", "revoke": "from"}[change], roleName))
-			}
-			execAll(t, owner, `create table effects (event text not null, scope text not null default '')`)
-			change("grant", "select, insert", "effects")
-			for table, verbs := range needs {
-				change("grant", strings.ReplaceAll(verbs, " ", ", "), table)
-			}
-			s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
-			s.on((&fixable{}).handle)
-			s.processor = s.newProcessor()
-			s.processor.KeepPayloads = name == "processor that keeps bodies"
-			s.openInbox()
-			var part health.Part = s.processor
-			if name == "inbox" {
-				part = s.inbox
-			}
-			s.wantHealth("it has all that it needs", s.newHealth(part), "", "")
-
-			// Nothing of it is missed.
-			if name == "inbox" {
-				s.store(letter("e1", "o1", 0), letter("bad2", "o2", 0))
-				s.drain(2)
-			} else {
-				s.endpoint(s.processor, idem.StateDone)
-				for range 2 {
-					s.wantAnswer(paid("e1"), http.StatusOK)
-					s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
-				}
-				s.wantAnswer(paid("bad1"), http.StatusOK) // it is parked
-			}
-			if _, err := s.processor.Prune(t.Context()); err != nil {
-				t.Error(err)
-			}
-			execAll(t, owner, `delete from idem_payloads where source <> ''`, `delete from idem_events`)
-
-			// Each is asked for.
-			for table, verbs := range needs {
-				for verb := range strings.FieldsSeq(verbs) {
-					change("revoke", verb, table)
-					want := fmt.Sprintf("its role lacks rights: %s on %s: grant", verb, table)
-					h := s.newHealth(part)
-					s.wantHealth(verb+" on "+table, h, "postgres", want)
-					if said := fmt.Sprint(h.Report()); strings.Contains(said, roleName) {
-						t.Errorf("it names the role: %s", said)
-					}
-					change("grant", verb, table)
-				}
-			}
-			execAll(t, owner, `alter table idem_events enable row level security`)
-			s.wantHealth("a host has hidden the rows", s.newHealth(part), "postgres", "its role lacks rights: rows of idem_events, which row level security hides: grant")
-			execAll(t, owner, `alter table idem_events disable row level security`)
-			s.wantHealth("all are granted again", s.newHealth(part), "", "")
-		})
-	}
-}
-
 // What support staff sees of an event, by the names that it uses.
 func TestEventLogShowsEveryEventInPlainColumns(t *testing.T) {
 	t.Parallel()
@@ -265,66 +191,6 @@ func TestEventLogShowsEveryEventInPlainColumns(t *testing.T) {
 	if n := queryOne[int](s, `select count(*) from information_schema.columns
 		where table_schema = current_schema() and table_name = 'idem_event_log' and data_type = 'bytea'`); n != 0 {
 		t.Error("the log shows bodies")
-	}
-}
-
-// However an event came to be done, its body is in the archive then, with its
-// times, and nowhere else.
-func TestBodiesOfDoneEventsAreArchivedWhenAsked(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	e := letter("bad1", "o1", 0)
-	e.OccurredAt = at
-	deliver := func(s *app) { _, _ = s.processor.Accept(s.Context(), e) }
-	for name, process := range map[string]func(s *app, m *fixable){
-		"a delivery": func(s *app, m *fixable) { m.fixed.Store(true); deliver(s) },
-		"a delivery after it was parked": func(s *app, m *fixable) {
-			deliver(s)
-			m.fixed.Store(true)
-			deliver(s)
-		},
-		"Replay": func(s *app, m *fixable) {
-			deliver(s)
-			m.fixed.Store(true)
-			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
-		},
-		"a worker": func(s *app, m *fixable) { m.fixed.Store(true); s.store(e); s.drain(1) },
-		"a worker, after Requeue": func(s *app, m *fixable) {
-			s.store(e)
-			s.drain(1)
-			m.fixed.Store(true)
-			s.wantRequeued(idem.Filter{}, 1)
-			s.drain(1)
-		},
-		"Discard": func(s *app, m *fixable) {
-			deliver(s)
-			s.wantDiscarded(idem.Filter{Keys: []string{"o1"}}, "a test", 1)
-		},
-	} {
-		for _, keep := range []bool{true, false} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				s, m := newApp(t).openInbox(), &fixable{}
-				s.on(m.handle)
-				s.processor.KeepPayloads, s.inbox.KeepPayloads = keep, keep
-				process(s, m)
-				if n := queryOne[int](s, `select count(*) from idem_payloads`); n != 0 {
-					t.Error("the body is with those of events that are not done")
-				}
-				const archived = `select count(*) from idem_archive a join idem_events e using (event)
-					where body = $1 and a.occurred_at = $2 and abs(extract(epoch from a.received_at - e.received_at)) < 60`
-				want := 0
-				if keep {
-					want = 1
-				}
-				if got := queryOne[int](s, archived, e.Payload, at); got != want {
-					t.Errorf("KeepPayloads %t: %d bodies are in the archive, want %d", keep, got, want)
-				}
-				if got := s.listed(idem.Filter{States: []idem.State{idem.StateDone, idem.StateDiscarded}}); len(got) != 0 {
-					t.Errorf("%d events are listed that are done", len(got))
-				}
-			})
-		}
 	}
 }
 

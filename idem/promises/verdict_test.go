@@ -16,6 +16,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestAttemptWithoutAVerdictCountsAndIsParkedInline(t *testing.T) {
@@ -144,46 +145,6 @@ func TestRequeuedEventIsAttemptedThoughItsFailureCouldNotBeRecorded(t *testing.T
 	m.exec(`drop trigger refuses on idem_events`)
 	m.until(`select state in ('done', 'parked') from idem_events`)
 	m.wantState("e1", idem.StateDone)
-}
-
-// Old databases have encodings that lack characters of an error's text.
-func TestFailureIsCountedWhateverTheDatabasesEncoding(t *testing.T) {
-	t.Parallel()
-	for _, encoding := range []string{"LATIN1", "WIN1252"} {
-		t.Run(encoding, func(t *testing.T) {
-			t.Parallel()
-			admin := idemtest.Pool(t)
-			var name string
-			if err := admin.QueryRow(t.Context(), `select current_schema()`).Scan(&name); err != nil {
-				t.Fatal(err)
-			}
-			execAll(t, admin, `create database `+name+` encoding '`+encoding+`' lc_collate 'C' lc_ctype 'C' template template0`)
-			t.Cleanup(func() {
-				if _, err := admin.Exec(context.Background(), `drop database `+name+` with (force)`); err != nil {
-					t.Error(err)
-				}
-			})
-			s := openApp(t, openPool(t, admin.Config().ConnString(), func(c *pgxpool.Config) {
-				c.ConnConfig.Database = name
-				c.ConnConfig.RuntimeParams["search_path"], c.ConnConfig.RuntimeParams["client_encoding"] = "public", "UTF8"
-			}))
-			s.openInbox()
-			s.inbox.MaxAttempts = 1
-			says := func(error) string { return "não há 😀" }
-			s.processor.RedactError, s.inbox.RedactError = says, says
-			s.on(payAndFail)
-			idem.Handle(&s.notes.Routes, "odd", func(context.Context, pgx.Tx, *struct{ ID int }) error { return nil })
-			s.wantAnswer(paid("inline"), http.StatusServiceUnavailable)
-			s.wantAnswer(`{"id":"undecoded","type":"odd"}`, http.StatusOK)
-			s.store(letter("worker", "o2", 1))
-			s.drain(1)
-			s.wantReplayed(idem.Filter{IDs: []string{"undecoded"}}, idem.Replayed{Failed: 1})
-			const columns = `(state, last_error, (select jsonb_array_length(failures) from idem_payloads p where p.event = idem_events.event))`
-			s.wantRow("inline", columns, `(retrying,"n?o h? ?",1)`)
-			s.wantRow("undecoded", columns, `(parked,"n?o h? ?",2)`)
-			s.wantRow("worker", columns, `(parked,"n?o h? ?",1)`)
-		})
-	}
 }
 
 // Its row is asked, on another connection: it is done, or it is not.
@@ -342,66 +303,9 @@ func TestContentionParksNobody(t *testing.T) {
 	}
 }
 
-// Postgres crashes under a handler again and again, which counts as a failure at most: no event is parked
-// by that, and each is done in the end.
-func TestPostgresThatCrashesAgainAndAgainParksNobody(t *testing.T) {
-	t.Parallel()
-	const crashes = 5
-	cluster := startCluster(t)
-	m := openApp(t, openPool(t, cluster.URL(), asUsual))
-	m.inbox = m.newInbox(m.pool)
-	running, goOn := make(chan bool), make(chan bool)
-	done := false
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if !done {
-			running <- true
-			<-goOn
-		}
-		return pay(ctx, tx, n)
-	})
-	crash := func() {
-		t.Helper()
-		if err := errors.Join(cluster.Crash(t.Context()), cluster.Start(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	answers := make(chan int)
-	for range crashes {
-		go func() {
-			status, _ := m.deliver(paid("e1"))
-			answers <- status
-		}()
-		<-running
-		crash()
-		goOn <- true
-		if status := <-answers; status != http.StatusServiceUnavailable {
-			t.Errorf("a delivery under which Postgres has crashed is answered %d, want 503", status)
-		}
-	}
-	m.store(letter("e2", "o2", 1))
-	m.start(m.inbox)
-	for range crashes {
-		<-running
-		crash()
-		goOn <- true
-		m.wantWorked(idem.Retrying)
-	}
-	<-running
-	done = true
-	goOn <- true
-	m.wantWorked(idem.Done)
-	if status, answer := m.deliver(paid("e1")); status != http.StatusOK {
-		t.Errorf("the last delivery is answered %d %s", status, answer)
-	}
-	m.wantEffects(2)
-	if parked := queryOne[int](m, `select count(*) from idem_events where state <> 'done' or attempts > $1`, crashes); parked > 0 {
-		t.Errorf("%d events are not done, or failed more often than Postgres has crashed", parked)
-	}
-}
-
 // undecided are handlers whose attempts end without a verdict of Postgres, or with one that is not about the
 // event. Each pays before.
-var undecided = map[string]struct {
+var undecided = testkit.Named(map[string]struct {
 	config func(*pgxpool.Config)
 	make   func(ctx context.Context, s *app, tx pgx.Tx) error
 	slow   bool // it ends with the attempt's time
@@ -428,7 +332,7 @@ var undecided = map[string]struct {
 	"another database is starting": {make: func(context.Context, *app, pgx.Tx) error {
 		return fmt.Errorf("the stock: %w", &pgconn.PgError{Code: "57P03", Message: "the database system is starting up"})
 	}, passes: true},
-}
+}, "the session's time-out", "the session is ended before COMMIT", "a trigger says that it could not be serialized", "another database is starting")
 
 // endSession ends the session of a transaction, as an administrator does, and waits until it is gone.
 func (s *app) endSession(ctx context.Context, tx pgx.Tx) error {

@@ -31,7 +31,7 @@ func TestARefusalSaysWhatAConfiguredSecretHasTooMuch(t *testing.T) {
 		for _, scheme := range []provider.Scheme{provider.Token{Header: "X-Token"}, provider.StandardWebhooks} {
 			want, p := tt.want, definition(scheme)
 			if _, sent := scheme.(provider.Token); !sent {
-				p = definition(provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: "{body}"})
+				p = definition(provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: []string{"{body}"}})
 				want = strings.Replace(want, compare, "compare the secret with the provider's", 1)
 			}
 			var d provider.Dispatcher

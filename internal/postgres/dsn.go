@@ -72,6 +72,7 @@ func exchangePath(dsn, database string) string {
 	q.Del("database")
 	return scheme + "://" + server + "/" + database + "?" + encode(q)
 }
+
 func extendURL(dsn, options, schema string) string {
 	base, query, _ := strings.Cut(dsn, "?")
 	q, err := url.ParseQuery(query)

@@ -1,9 +1,10 @@
-// Package testkit holds the parts that tests of several packages share: a small shop, a wait for the next
-// value of a channel, and ports for servers that tests start, and start again.
+// Package testkit holds the parts that tests of several packages share: a shop, the two sizes of a test, a wait for
+// the next value of a channel, and ports for servers that tests start, and start again.
 package testkit
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -26,7 +27,7 @@ type Note struct {
 	Order string `json:"order"`
 }
 
-// Source is the provider, which delivers nothing over HTTP.
+// Source is the provider. Its token is "right", and its account is in the header account.
 type Source struct {
 	idem.Routes
 	name string
@@ -38,9 +39,18 @@ func NewSource(name string) *Source { return &Source{name: name} }
 // Name returns the name of [NewSource].
 func (s *Source) Name() string { return s.name }
 
-// Open refuses every delivery.
-func (s *Source) Open(*http.Request) (idem.Event, error) {
-	return idem.Event{}, &idem.Refusal{Source: s.name, Reason: "none", Hint: "it receives nothing over HTTP"}
+// Open returns the event of a delivery.
+func (s *Source) Open(r *http.Request) (idem.Event, error) {
+	if r.Header.Get("token") != "right" {
+		return idem.Event{}, &idem.Refusal{Source: s.name, Reason: "wrong_token", Hint: "send the right token"}
+	}
+	body, err := idem.ReadBody(r)
+	n := new(Note)
+	e := idem.Event{Source: s.name, Scope: r.Header.Get("account"), Payload: body}
+	if json.Unmarshal(body, n) == nil {
+		e.ID, e.Type, e.Key = n.ID, n.Type, n.Order
+	}
+	return e, err
 }
 
 // Open returns a pool on the tables of package idem, in a schema of the test's own.

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/testkit"
 	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
@@ -22,10 +22,7 @@ import (
 // replayed days later, and each payment has happened once.
 func TestEachPaymentHappensOnceWhateverGoesWrong(t *testing.T) {
 	t.Parallel()
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	if _, err := pool.Exec(t.Context(), `create table payments (link_id text)`); err != nil {
 		t.Fatal(err)
 	}

@@ -16,16 +16,13 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/webhook"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // listening is an application that verifies with a token, and where it listens.
 func listening(t *testing.T, token string) (url string) {
 	t.Helper()
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	server := httptest.NewServer(idem.NewInbox(pool, asaas.NewDispatcher(token)))
 	t.Cleanup(server.Close)
 	return server.URL + "/webhooks/asaas"

@@ -18,6 +18,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker/relay"
 	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/health/canary"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 const secret = "0123456789abcdef0123456789abcdef"
@@ -31,9 +32,9 @@ func (f publisherFunc) Publish(ctx context.Context, m broker.Message) error { re
 func newRelayApp(t *testing.T, p broker.Publisher) (*app, *relay.Relay) {
 	t.Helper()
 	s := newApp(t)
-	s.on(pay)
-	r := relay.New(s.notes, p, secret)
-	r.Observe, r.Logger = s.observe, s.logger()
+	s.On(testkit.Pay)
+	r := relay.New(s.Notes, p, secret)
+	r.Observe, r.Logger = s.Observe, s.Logger()
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	s.url = server.URL
@@ -44,11 +45,11 @@ func TestRelayedEventIsTheDeliveredOne(t *testing.T) {
 	t.Parallel()
 	b := &fakeBroker{}
 	s, _ := newRelayApp(t, b)
-	status, answer, err := s.post(t.Context(), paid("e1"), map[string]string{"account": "branch"})
+	status, answer, err := testkit.Post(t.Context(), s.url, testkit.Paid("e1"), map[string]string{"account": "branch"})
 	if err != nil || status != http.StatusOK {
 		t.Fatalf("answered %d %s, %v, want 200", status, answer, err)
 	}
-	s.wantState("e1", "")
+	s.WantState("e1", "")
 	if len(b.published) != 1 {
 		t.Fatalf("%d messages are published, want 1", len(b.published))
 	}
@@ -63,11 +64,11 @@ func TestRelayedEventIsTheDeliveredOne(t *testing.T) {
 		}
 	}
 	s.drain(1)
-	s.wantEffects(1)
-	if got := queryOne[string](s, `select event || ' ' || scope from effects`); got != "e1 branch" {
+	s.WantEffects(1)
+	if got := testkit.QueryOne[string](s, s.Pool, `select event || ' ' || scope from effects`); got != "e1 branch" {
 		t.Errorf("the effect is of %q, want event e1 of account branch", got)
 	}
-	if diff := cmp.Diff([]idem.Outcome{idem.Published, idem.Pending, idem.Duplicate, idem.Done}, s.outcomes()); diff != "" {
+	if diff := cmp.Diff([]idem.Outcome{idem.Published, idem.Pending, idem.Duplicate, idem.Done}, s.Outcomes()); diff != "" {
 		t.Error("outcomes (-want +got):\n" + diff)
 	}
 }
@@ -99,9 +100,9 @@ func TestRelayAnswersForItsBroker(t *testing.T) {
 			if c.hangs {
 				r.Timeout = 20 * time.Millisecond
 			}
-			s.wantAnswer(paid("e1"), c.status)
-			if !strings.Contains(s.logged(), c.says) {
-				t.Errorf("the log does not say %q:\n%s", c.says, s.logged())
+			s.wantAnswer(testkit.Paid("e1"), c.status)
+			if !strings.Contains(s.Logged(), c.says) {
+				t.Errorf("the log does not say %q:\n%s", c.says, s.Logged())
 			}
 		})
 	}
@@ -126,24 +127,24 @@ func TestWhileTheBrokerIsUnavailableAPublisherMayHaveTheInboxStoreTheEvent(t *te
 	p := &orStored{Publisher: away}
 	s, _ := newRelayApp(t, p)
 	p.store = relay.To(s.inbox, secret)
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantAnswer(testkit.Paid("e1"), http.StatusOK)
 	s.drain(1)
-	s.wantEffects(1)
+	s.WantEffects(1)
 }
 
 func TestRelayPublishesOnlyWhatIsGenuineAndWanted(t *testing.T) {
 	t.Parallel()
 	b := &fakeBroker{}
 	s, _ := newRelayApp(t, b)
-	s.notes.Ignore("noise")
+	s.Notes.Ignore("noise")
 	for _, c := range []struct {
 		reason, token, body string
 		status              int
 	}{
-		{"not genuine", "wrong", paid("e1"), 401},
+		{"not genuine", "wrong", testkit.Paid("e1"), 401},
 		{"ignored by the application", "right", `{"id":"e2","type":"noise"}`, 200},
 	} {
-		if status, _, err := s.post(t.Context(), c.body, map[string]string{"token": c.token}); status != c.status || err != nil {
+		if status, _, err := testkit.Post(t.Context(), s.url, c.body, map[string]string{"token": c.token}); status != c.status || err != nil {
 			t.Errorf("%s: answered %d, %v, want %d", c.reason, status, err, c.status)
 		}
 	}
@@ -154,7 +155,7 @@ func TestRelayPublishesOnlyWhatIsGenuineAndWanted(t *testing.T) {
 
 func TestRelayShowsNoSecret(t *testing.T) {
 	t.Parallel()
-	r := relay.New(&notes{}, &fakeBroker{}, secret)
+	r := relay.New(testkit.NewSource("notes"), &fakeBroker{}, secret)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		if said := fmt.Sprintf(verb, r); strings.Contains(said, secret) {
 			t.Errorf("%s shows the secret", verb)
@@ -165,9 +166,9 @@ func TestRelayShowsNoSecret(t *testing.T) {
 func TestShortSecretPanics(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]func(){
-		"relay":     func() { relay.New(&notes{}, &fakeBroker{}, "short") },
-		"consumer":  func() { relay.To(idem.NewProcessor(nil, &notes{}), secret, "") },
-		"no secret": func() { relay.To(idem.NewProcessor(nil, &notes{})) },
+		"relay":     func() { relay.New(testkit.NewSource("notes"), &fakeBroker{}, "short") },
+		"consumer":  func() { relay.To(idem.NewProcessor(nil, testkit.NewSource("notes")), secret, "") },
+		"no secret": func() { relay.To(idem.NewProcessor(nil, testkit.NewSource("notes"))) },
 	} {
 		func() {
 			defer func() {
@@ -184,15 +185,15 @@ func TestDryRunOfARelaySaysWhereToGo(t *testing.T) {
 	t.Parallel()
 	b := &fakeBroker{}
 	s, _ := newRelayApp(t, b)
-	status, answer, err := s.post(t.Context(), paid("e1"), map[string]string{idem.DryRunHeader: "1"})
+	status, answer, err := testkit.Post(t.Context(), s.url, testkit.Paid("e1"), map[string]string{idem.DryRunHeader: "1"})
 	if want := `{"received":false,"dry_run":"published"}`; status != http.StatusServiceUnavailable || answer != want || err != nil {
 		t.Errorf("answered %d %s, %v, want 503 %s", status, answer, err, want)
 	}
 	if len(b.published) != 0 {
 		t.Errorf("published %v", b.published)
 	}
-	if !strings.Contains(s.logged(), "address of a Processor or an Inbox") {
-		t.Error("the log does not say where to go:\n" + s.logged())
+	if !strings.Contains(s.Logged(), "address of a Processor or an Inbox") {
+		t.Error("the log does not say where to go:\n" + s.Logged())
 	}
 }
 
@@ -238,14 +239,14 @@ func TestCanaryThroughARelayIsGreenOnlyWhileAConsumerHandlesIt(t *testing.T) {
 			t.Errorf("health says %+v, want %q", says, test.says)
 		}
 	}
-	s.wantEffects(0)
+	s.WantEffects(0)
 }
 
 // A broker drops a message that has the ID of an earlier one.
 func TestEventsOfDifferentAccountsHaveDifferentMessageIDs(t *testing.T) {
 	t.Parallel()
 	b := &fakeBroker{}
-	r := relay.New(&notes{}, b, secret)
+	r := relay.New(testkit.NewSource("notes"), b, secret)
 	r.Logger = nil
 	for _, e := range []idem.Event{
 		{Scope: "a", ID: "b/c"},

@@ -18,6 +18,7 @@ import (
 	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestMessageThatNoRelaySignedReachesNoHandler(t *testing.T) {
@@ -26,7 +27,7 @@ func TestMessageThatNoRelaySignedReachesNoHandler(t *testing.T) {
 		reason string
 		body   func(genuine []byte) []byte
 	}{
-		{"not a relay's", func([]byte) []byte { return []byte(paid("e1")) }},
+		{"not a relay's", func([]byte) []byte { return []byte(testkit.Paid("e1")) }},
 		{"empty", func([]byte) []byte { return nil }},
 		{"signed with another secret", func(g []byte) []byte { return bytes.Replace(g, []byte("relay-1 "), []byte("relay-1 00"), 1) }},
 		{"no signature", func(g []byte) []byte {
@@ -43,7 +44,7 @@ func TestMessageThatNoRelaySignedReachesNoHandler(t *testing.T) {
 			t.Parallel()
 			b := &fakeBroker{}
 			s, _ := newRelayApp(t, b)
-			s.wantAnswer(paid("e1"), http.StatusOK)
+			s.wantAnswer(testkit.Paid("e1"), http.StatusOK)
 			take := relay.To(s.inbox, secret)
 			body := c.body(bytes.Clone(b.published[0].Body))
 			for range 2 {
@@ -55,7 +56,7 @@ func TestMessageThatNoRelaySignedReachesNoHandler(t *testing.T) {
 				t.Fatalf("Replay = %+v, %v, want nothing done", n, err)
 			}
 			s.drain(0)
-			s.wantEffects(0)
+			s.WantEffects(0)
 			s.wantStates(map[idem.State]int{idem.StateParked: 1})
 		})
 	}
@@ -71,7 +72,7 @@ func TestMessageIsNotAcknowledgedWhileItsEventIsNotStored(t *testing.T) {
 	t.Parallel()
 	b := &fakeBroker{}
 	s, _ := newRelayApp(t, b)
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantAnswer(testkit.Paid("e1"), http.StatusOK)
 	if err := relay.To(wrapped{s.inbox}, secret)(t.Context(), b.published[0]); err == nil {
 		t.Error("the message is acknowledged, and its event is not stored")
 	}
@@ -86,13 +87,13 @@ func TestMessageIsNotAcknowledgedWhileItsEventIsNotStored(t *testing.T) {
 func TestMessageThatIsSetAsideIsNeverIgnored(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.notes.Ignore("", relay.SetAsideType)
+	s.Notes.Ignore("", relay.SetAsideType)
 	message := broker.Message{Body: []byte("not a relay's")}
 	wantKept := func(when string) {
 		t.Helper()
 		kept := s.listed(idem.Filter{States: []idem.State{idem.StateParked}})
 		if len(kept) != 1 || kept[0].Type != relay.SetAsideType || !bytes.Equal(kept[0].Payload, message.Body) {
-			t.Fatalf("%s, what is parked is %v, want the message\n%s", when, kept, s.logged())
+			t.Fatalf("%s, what is parked is %v, want the message\n%s", when, kept, s.Logged())
 		}
 	}
 	for name, take := range map[string]func(context.Context, broker.Message) error{
@@ -108,7 +109,7 @@ func TestMessageThatIsSetAsideIsNeverIgnored(t *testing.T) {
 	}
 	s.drain(1)
 	wantKept("requeued")
-	if diff := cmp.Diff([]idem.Outcome{idem.Parked, idem.Duplicate, idem.Parked}, s.outcomes()); diff != "" {
+	if diff := cmp.Diff([]idem.Outcome{idem.Parked, idem.Duplicate, idem.Parked}, s.Outcomes()); diff != "" {
 		t.Error("outcomes (-want +got):\n" + diff)
 	}
 }
@@ -117,9 +118,9 @@ func TestMessageThatIsSetAsideIsNeverIgnored(t *testing.T) {
 func TestMessageThatIsSetAsideReachesNoHandlerOfAllTypes(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	idem.HandleOthers(&s.notes.Routes, func(string) bool { return true }, pay)
+	idem.HandleOthers(&s.Notes.Routes, func(string) bool { return true }, testkit.Pay)
 	for _, receiver := range []idem.Receiver{s.inbox, s.processor} {
-		if err := relay.To(receiver, secret)(t.Context(), broker.Message{Body: []byte(paid("e1"))}); err != nil {
+		if err := relay.To(receiver, secret)(t.Context(), broker.Message{Body: []byte(testkit.Paid("e1"))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,7 +131,7 @@ func TestMessageThatIsSetAsideReachesNoHandlerOfAllTypes(t *testing.T) {
 		t.Errorf("Requeue = %d, %v, want 1", n, err)
 	}
 	s.drain(1)
-	s.wantEffects(0)
+	s.WantEffects(0)
 	s.wantStates(map[idem.State]int{idem.StateParked: 1})
 }
 
@@ -138,8 +139,8 @@ func TestMessageThatIsSetAsideReachesNoHandlerOfAllTypes(t *testing.T) {
 func TestMessageThatIsSetAsideHasTheIDOfNoEvent(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
-	body := []byte(paid("e1"))
+	s.On(testkit.Pay)
+	body := []byte(testkit.Paid("e1"))
 	if err := relay.To(s.inbox, secret)(t.Context(), broker.Message{Body: body}); err != nil {
 		t.Fatal(err)
 	}
@@ -147,15 +148,15 @@ func TestMessageThatIsSetAsideHasTheIDOfNoEvent(t *testing.T) {
 		t.Errorf("the genuine event is %s, %v, want pending", o, err)
 	}
 	s.drain(1)
-	s.wantEffects(1)
+	s.WantEffects(1)
 }
 
 func TestMessageOfAnotherSourceIsSetAside(t *testing.T) {
 	t.Parallel()
 	b := &fakeBroker{}
 	s, _ := newRelayApp(t, b)
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	shop := outbox.New(s.pool, "shop", b)
+	s.wantAnswer(testkit.Paid("e1"), http.StatusOK)
+	shop := outbox.New(s.Pool, "shop", b)
 	if err := relay.To(shop, secret)(t.Context(), b.published[0]); err != nil {
 		t.Fatalf("the message would block its queue: %v", err)
 	}
@@ -168,16 +169,16 @@ func TestMessageWhoseEventIsForgottenHasNoSecondEffect(t *testing.T) {
 	t.Parallel()
 	b := &fakeBroker{}
 	s, _ := newRelayApp(t, b)
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantAnswer(testkit.Paid("e1"), http.StatusOK)
 	take := relay.To(s.inbox, secret)
 	if err := take(t.Context(), b.published[0]); err != nil {
 		t.Fatal(err)
 	}
 	s.drain(1)
-	s.exec(`update idem_events set received_at = '2020-01-01'`)
+	s.Exec(`update idem_events set received_at = '2020-01-01'`)
 	var forgotten int64
 	for range 2 { // what is old by the first run is forgotten by the second, a day later
-		s.exec(`update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`)
+		s.Exec(`update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`)
 		n, err := s.inbox.Prune(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +195,7 @@ func TestMessageWhoseEventIsForgottenHasNoSecondEffect(t *testing.T) {
 		}
 	}
 	s.drain(0)
-	s.wantEffects(1)
+	s.WantEffects(1)
 	s.wantStates(map[idem.State]int{idem.StateParked: 1})
 }
 
@@ -217,9 +218,9 @@ func TestWhatIsSetAsideMakesHealthRedAndIsNeverForgotten(t *testing.T) {
 	if parked.Healthy || !strings.Contains(parked.Says, "3 events are parked") {
 		t.Errorf("health says %+v, want that 3 are parked", parked)
 	}
-	s.exec(`update idem_events set received_at = '2020-01-01'`)
+	s.Exec(`update idem_events set received_at = '2020-01-01'`)
 	for range 2 {
-		s.exec(`update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`)
+		s.Exec(`update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`)
 		if n, err := s.inbox.Prune(t.Context()); n != 0 || err != nil {
 			t.Errorf("Prune = %d, %v, want nothing forgotten", n, err)
 		}
@@ -233,9 +234,9 @@ func TestMessagesStayInTheBrokerWhereAThousandAreSetAside(t *testing.T) {
 	if err := take(t.Context(), broker.Message{Body: []byte("a stranger's")}); err != nil {
 		t.Fatal(err)
 	}
-	s.exec(`insert into idem_events (event, type, key, state) select 'notes//x' || n, 'paghooks.set_aside', '', 'parked' from generate_series(1, 999) n`)
-	s.exec(`insert into idem_payloads (event, source, lane, received_at, body) select 'notes//x' || n, 'notes', 'notes/%x' || n, now(), '' from generate_series(1, 999) n`)
-	again := relay.To(idem.NewInbox(s.pool, s.notes), secret) // which has counted nothing yet
+	s.Exec(`insert into idem_events (event, type, key, state) select 'notes//x' || n, 'paghooks.set_aside', '', 'parked' from generate_series(1, 999) n`)
+	s.Exec(`insert into idem_payloads (event, source, lane, received_at, body) select 'notes//x' || n, 'notes', 'notes/%x' || n, now(), '' from generate_series(1, 999) n`)
+	again := relay.To(idem.NewInbox(s.Pool, s.Notes), secret) // which has counted nothing yet
 	if err := again(t.Context(), broker.Message{Body: []byte("another stranger's")}); err == nil || !strings.Contains(err.Error(), "1000 messages are set aside, and no further one is") {
 		t.Errorf("the 1,001st is taken with %v, want an error", err)
 	}
@@ -255,7 +256,7 @@ func TestMessagesOfAWrongSecretComeBackWithTheRightOne(t *testing.T) {
 				to = s.processor
 			}
 			for _, id := range []string{"e1", "e2", "e3"} {
-				s.wantAnswer(paid(id), http.StatusOK)
+				s.wantAnswer(testkit.Paid(id), http.StatusOK)
 			}
 			for _, m := range append(b.published, broker.Message{Body: []byte("a stranger's")}) {
 				if err := relay.To(to, wrong)(t.Context(), m); err != nil {
@@ -276,7 +277,7 @@ func TestMessagesOfAWrongSecretComeBackWithTheRightOne(t *testing.T) {
 			if mode == "an inbox" {
 				s.drain(3)
 			}
-			s.wantEffects(3)
+			s.WantEffects(3)
 			s.wantStates(map[idem.State]int{idem.StateDone: 3, idem.StateDiscarded: 3, idem.StateParked: 1})
 		})
 	}
@@ -286,19 +287,19 @@ func TestMessageWhoseHandlerFailsStaysSetAside(t *testing.T) {
 	t.Parallel()
 	b := &fakeBroker{}
 	s, _ := newRelayApp(t, b)
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.exec(`alter table effects rename to none`)
+	s.wantAnswer(testkit.Paid("e1"), http.StatusOK)
+	s.Exec(`alter table effects rename to none`)
 	if err := relay.To(s.processor, "another secret, of thirty-two characters")(t.Context(), b.published[0]); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := relay.Readmit(t.Context(), s.processor, idem.Filter{}, secret); r.Accepted != 0 || r.Left != 1 || err == nil || !strings.Contains(err.Error(), "effects") {
 		t.Errorf("Readmit = %+v, %v", r, err)
 	}
-	s.exec(`alter table none rename to effects`)
+	s.Exec(`alter table none rename to effects`)
 	if r, err := relay.Readmit(t.Context(), s.processor, idem.Filter{}, secret); r.Accepted != 1 || r.Left != 0 || err != nil {
 		t.Errorf("Readmit = %+v, %v", r, err)
 	}
-	s.wantEffects(1)
+	s.WantEffects(1)
 }
 
 // The messages that a person was shown, and no others.
@@ -308,7 +309,7 @@ func TestReadmitTakesOnlyTheMessagesOfItsFilter(t *testing.T) {
 	s, _ := newRelayApp(t, b)
 	take := relay.To(s.inbox, "another secret, of thirty-two characters")
 	for _, id := range []string{"e1", "e2", "e3"} {
-		s.wantAnswer(paid(id), http.StatusOK)
+		s.wantAnswer(testkit.Paid(id), http.StatusOK)
 	}
 	for _, m := range b.published[:2] {
 		if err := take(t.Context(), m); err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/migrate"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // patience is far more than anything takes here.
@@ -33,10 +33,7 @@ type old struct {
 }
 
 func open(t *testing.T) *old {
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	inbox := idem.NewInbox(pool, notes{new(idem.Routes)})
 	inbox.Logger = nil
 	return &old{T: t, pool: pool, inbox: inbox}
@@ -119,29 +116,6 @@ func (t *text) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.Buffer.String()
-}
-
-func TestTheLogNamesTheProcessThatAMigrationWaitsForOnce(t *testing.T) {
-	said, s := logs(t), open(t)
-	pid, end := s.read()
-	migrated := make(chan error, 1)
-	go func() { migrated <- migrate.Apply(context.Background(), s.pool, "", next(), patience) }()
-	for range 2 { // the reader does not end until they are stored
-		s.untilWaiting()
-		s.store()
-	}
-	end()
-	if err := <-migrated; err != nil {
-		t.Error(err)
-	}
-	s.store()
-	var n int
-	if err := s.pool.QueryRow(t.Context(), `select count(*) from idem_events where region is null`).Scan(&n); err != nil || n != s.stored {
-		t.Errorf("%d events are stored, %v, want %d", n, err, s.stored)
-	}
-	if line := said.String(); strings.Count(line, "level=WARN") != 1 || !strings.Contains(line, fmt.Sprintf("pid=%d table=idem_", pid)) {
-		t.Errorf("the log does not name process %d, once:\n%s", pid, line)
-	}
 }
 
 func TestATransactionInWhichAMigrationGetsNoLockGoesOn(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // tables are those of package idem, in which an event is written as a line:
@@ -225,10 +226,7 @@ func withDone(lines []string) []string {
 
 func TestSourcesAreListedOnceWhateverTheirNamesBeginWith(t *testing.T) {
 	t.Parallel()
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Open(t)
 	if got, err := store.Sources(t.Context(), pool); len(got) != 0 || err != nil {
 		t.Errorf("Sources = %q, %v, want none", got, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/iotest"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/paghooks/paghooks/internal/command"
 )
 

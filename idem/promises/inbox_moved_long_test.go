@@ -1,0 +1,119 @@
+//go:build long
+
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+// Rows move after they were claimed: no payload is lost, and nothing waits for
+// what is not there.
+func TestNoPayloadIsLostWhenItsRowMoves(t *testing.T) {
+	t.Parallel()
+	for name, happens := range map[string]func(m *app){
+		"VACUUM FULL of the payloads": func(m *app) { m.exec(`vacuum full idem_payloads`) },
+		"VACUUM FULL of the events":   func(m *app) { m.exec(`vacuum full idem_events`) },
+		"Requeue of what is pending": func(m *app) {
+			if _, err := m.inbox.Requeue(context.Background(), idem.Filter{States: []idem.State{idem.StatePending}}); err != nil {
+				m.Error(err)
+			}
+		},
+		"the rows are updated": func(m *app) {
+			m.exec(`update idem_events set type = type where event in (select event from idem_events where state = 'pending' for update skip locked)`)
+			m.exec(`update idem_payloads set source = source where event in (select event from idem_payloads for update skip locked)`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const events = 40
+			m := openInboxApp(t, poolOf(t, 8))
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if n.ID == "parks" {
+					return idem.NoRetry(errors.New("no such order"))
+				}
+				return pay(ctx, tx, n)
+			})
+			for n := range events {
+				m.store(letter(fmt.Sprint(n), fmt.Sprint(n%8), n+1))
+			}
+			m.store(letter("parks", "p", 1), letter("behind", "p", 2))
+			var moves atomic.Int32
+			between := func() { // not without end: two workers could requeue the same event away from each other
+				if moves.Add(1) <= 3*events {
+					happens(m)
+				}
+			}
+			for range 2 { // processes
+				i := idem.NewInbox(m.pool, &meanwhile{m.notes, between})
+				i.Workers, i.PassParked, i.Logger, i.Observe, i.Poll = 3, true, m.logger(), m.observe, 10*time.Millisecond
+				defer m.start(i)()
+			}
+			m.until(`select count(*) = $1 from idem_events where state = 'done'`, events+1)
+			m.wantEffects(events + 1)
+			m.wantState("parks", idem.StateParked)
+			m.wantPayload("parks", string(letter("parks", "p", 1).Payload))
+			if _, err := m.inbox.Prune(t.Context()); err != nil {
+				t.Error(err)
+			}
+			m.wantPayload("parks", string(letter("parks", "p", 1).Payload))
+			if blocked, _, err := operator.New(m.inbox, "").Blocked(t.Context(), 100); len(blocked) > 0 || err != nil {
+				t.Errorf("Blocked = %+v, %v, want none", blocked, err)
+			}
+		})
+	}
+}
+
+// A parked event that comes again with another key, perhaps of a new version of
+// the application, stays where it is in the order.
+func TestEventThatComesAgainWithAnotherKeyKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	for _, inline := range []bool{false, true} {
+		t.Run(fmt.Sprintf("inline=%t", inline), func(t *testing.T) {
+			t.Parallel()
+			s := newInboxApp(t)
+			fixed := false
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if !fixed && n.ID == "a" {
+					return idem.NoRetry(errors.New("no such order"))
+				}
+				return pay(ctx, tx, n)
+			})
+			s.store(letter("a", "o1", 1), letter("b", "o1", 2))
+			s.drain(1)
+			s.store(letter("d", "o2", 5))
+			fixed = true
+			accept := s.inbox.Accept
+			if inline {
+				accept = s.processor.Accept
+			}
+			if _, err := accept(t.Context(), letter("a", "o2", 1)); err != nil {
+				t.Fatal(err)
+			}
+			s.drain()
+			for _, id := range []string{"a", "b", "d"} {
+				s.wantState(id, idem.StateDone)
+			}
+		})
+	}
+}
+
+// What a transaction at a stricter isolation level did not see, the workers find.
+func TestEventHeldBackBehindNothingGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(pay)
+	s.store(letter("a", "o", 1))
+	s.exec(`update idem_payloads set due_at = null`)
+	s.drain(1)
+	s.wantState("a", idem.StateDone)
+}

@@ -1,0 +1,53 @@
+//go:build long
+
+package promises_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// On the connection itself nothing refuses a COMMIT, which is noticed: work and record are committed
+// together, so the event is done, and what the handler did is an error all the same.
+func TestHandlerThatCommitsOnTheConnectionHasDoneItsEvent(t *testing.T) {
+	t.Parallel()
+	for _, sql := range []string{"commit", "commit and chain", "end; begin"} {
+		t.Run(sql, func(t *testing.T) {
+			t.Parallel()
+			eachWay(t, func(t *testing.T, w *way) {
+				runs := 0
+				w.begin(patience, func(ctx context.Context, tx pgx.Tx, n *note) error {
+					if err := pay(ctx, tx, n); err != nil {
+						return err
+					}
+					if runs++; runs > 1 {
+						return nil
+					}
+					_, err := tx.Conn().Exec(ctx, sql)
+					return err
+				})
+				w.deliver(paid("e1"))
+				if w.inbox {
+					if o := w.next(); o.Outcome != idem.Duplicate || o.Err == nil || !strings.Contains(o.Err.Error(), ended) {
+						t.Errorf("the outcome is %s, %v, want a duplicate, and what the handler did wrong", o.Outcome, o.Err)
+					}
+				}
+				if !strings.Contains(w.logged(), ended) {
+					t.Error("the log does not tell what the handler did wrong:\n" + w.logged())
+				}
+				w.look.wantState("e1", idem.StateDone)
+				w.look.wantPayload("e1", "")
+				w.wantAnswer(paid("e1"), http.StatusOK)
+				w.look.wantEffects(1)
+				w.does("e2")
+				w.look.wantEffects(2)
+			})
+		})
+	}
+}

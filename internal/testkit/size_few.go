@@ -1,0 +1,5 @@
+//go:build !long
+
+package testkit
+
+const long = false
