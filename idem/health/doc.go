@@ -16,9 +16,12 @@
 // The checks are:
 //
 //	postgres    it answers within Timeout, and can be written to
-//	deliveries  fewer than MaxFailures in a row have failed in this process
+//	deliveries  fewer than MaxFailures genuine ones in a row have failed in this process; it names
+//	            the reasons: empty_body, body_too_large, body_not_whole, handler_failed, not_stored,
+//	            or that of a refusal with the right secret
 //	refused     the provider's deliveries are not refused: see below
-//	silence     a genuine delivery has come to this process within MaxSilence, if that is set
+//	silence     a genuine delivery that names an event has come to this process within MaxSilence,
+//	            if that is set
 //	handlers    fewer than MaxFailures different events in a row have failed in the
 //	            workers of this process
 //	retrying    no event has failed for longer than MaxRetrying, or was started more than
@@ -43,7 +46,8 @@
 // # Refused deliveries
 //
 // A delivery that is not genuine does not count as failed, unless no secret is
-// configured: strangers must not make health red. A token that was changed on one side
+// configured: strangers must not make health red. One with the right secret counts, whatever
+// it is refused for. A token that was changed on one side
 // only looks like a stranger's. The check fails, for each path by itself, in four cases:
 //
 //   - MaxFailures deliveries with different bodies were signed by the right secret, and refused for their time:

@@ -43,8 +43,9 @@
 //     retention.bytes. Kafka deletes older messages, consumed or not, after 7 days by
 //     default. The same holds for offsets.retention.minutes.
 //   - max.message.bytes of at least the relay's MaxBody and 4 kB more, and the same in
-//     the client's kgo.ProducerBatchMaxBytes. The default of both is 1 MB. A larger
-//     message is an error immediately.
+//     the client's kgo.ProducerBatchMaxBytes. The default of both is 1 MB, that of MaxBody
+//     16 MiB, for Asaas's CHECKOUT events with pictures. A larger message is an error
+//     immediately, and the delivery fails.
 //   - cleanup.policy delete. Compaction would keep only the last event of an entity.
 //
 // [Publisher.Check] looks at these, but not at flush.messages, offsets.retention.minutes

@@ -37,7 +37,8 @@
 //     default. That is how long Postgres may be unavailable: Check names less than 4 days.
 //   - Messages of at most 1 MiB with their attributes, or of the queue's
 //     MaximumMessageSize if that is less. Let the relay's MaxBody be below. A larger
-//     message is an error immediately.
+//     message is an error immediately: have an Inbox receive types whose events may be
+//     larger, as Asaas's CHECKOUT events with pictures are, at a webhook of its own.
 //   - For more than 300 messages a second through a FIFO queue, high throughput: a
 //     DeduplicationScope of messageGroup and a FifoThroughputLimit of perMessageGroupId. A
 //     request carries one message.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -249,10 +250,10 @@ func TestEventsOfDifferentAccountsHaveDifferentMessageIDs(t *testing.T) {
 	r := relay.New(testkit.NewSource("notes"), b, secret)
 	r.Logger = nil
 	for _, e := range []idem.Event{
-		{Scope: "a", ID: "b/c"},
-		{Scope: "a/b", ID: "c"},
-		{ID: "a/b/c"},
-		{ID: "c"},
+		{Scope: "a", ID: "b/c", Type: "paid"},
+		{Scope: "a/b", ID: "c", Type: "paid"},
+		{ID: "a/b/c", Type: "paid"},
+		{ID: "c", Type: "paid"},
 	} {
 		if _, err := r.Accept(t.Context(), e); err != nil {
 			t.Fatal(err)
@@ -265,4 +266,57 @@ func TestEventsOfDifferentAccountsHaveDifferentMessageIDs(t *testing.T) {
 	if len(ids) != len(b.published) {
 		t.Errorf("%d events have %d IDs: %v", len(b.published), len(ids), ids)
 	}
+}
+
+// What a relay acknowledges must not be lost behind it.
+func TestBodiesThatNameNoEventPassARelayAndAreParkedEach(t *testing.T) {
+	t.Parallel()
+	b := &fakeBroker{}
+	s, _ := newRelayApp(t, b)
+	for _, body := range []string{"", "\r\n"} {
+		if status, answer, err := s.post(t.Context(), body, nil); status != http.StatusServiceUnavailable || !strings.Contains(answer, "empty_body") || err != nil {
+			t.Errorf("%q: answered %d %s, %v", body, status, answer, err)
+		}
+	}
+	for range 2 {
+		for _, body := range []string{"{}", `{"id":"1","data":` + paid("e1") + `}`} {
+			if status, answer, err := s.post(t.Context(), body, nil); status != http.StatusOK || err != nil {
+				t.Errorf("%q: answered %d %s, %v", body, status, answer, err)
+			}
+		}
+	}
+	if len(b.published) != 4 {
+		t.Fatalf("%d messages were published", len(b.published))
+	}
+	for range 2 { // a broker delivers at least once
+		for _, m := range b.published {
+			if m.Type != idem.UnreadableType {
+				t.Errorf("a message has the type %q", m.Type)
+			}
+			if err := relay.To(s.processor, secret)(t.Context(), m); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	var parked int
+	if err := s.pool.QueryRow(t.Context(), `select count(*) from idem_events where state = 'parked' and last_error like '%an envelope is%'`).Scan(&parked); err != nil || parked != 4 {
+		t.Errorf("%d are parked, %v, want 4", parked, err)
+	}
+	c := canary.New("notes", s.url, []byte(`{"type":"`+canary.EventType+`"}`), func(h http.Header, _ []byte) { h.Set("token", "right") })
+	c.Logger, c.Arrived = nil, canary.Arrivals(s.inbox)
+	for altered, want := range map[string]string{"": "its body arrived empty", "{}": "another body arrived than was sent"} {
+		c.Transport = sending{altered}
+		if err := c.Send(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the canary says %v, want %q", err, want)
+		}
+	}
+}
+
+// sending is a network that sends another body.
+type sending struct{ body string }
+
+func (s sending) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(s.body)), int64(len(s.body))
+	return http.DefaultTransport.RoundTrip(r)
 }

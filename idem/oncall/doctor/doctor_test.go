@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"slices"
@@ -271,5 +272,39 @@ func TestADatabaseThatDoesNotAnswerIsAnError(t *testing.T) {
 	findings, err := Check(t.Context(), pool)
 	if err == nil || findings != nil || !strings.Contains(err.Error(), "doctor: the database cannot be asked: ") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("Check = %v, %v", findings, err)
+	}
+}
+
+// A replay parks them again, and their bodies may be all that is left of a payment.
+func TestBodiesThatNameNoEventAreListedAndNotReplayed(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t, idemtest.URL(t))
+	source := testkit.NewSource("notes")
+	idem.Handle(&source.Routes, "paid", func(context.Context, pgx.Tx, *struct{ N int }) error { return nil })
+	processor := idem.NewProcessor(p.pool, source)
+	processor.Logger = nil
+	accept := func(e idem.Event) {
+		if outcome, err := processor.Accept(t.Context(), e); outcome != idem.Parked || err != nil {
+			t.Fatalf("it is %s, %v", outcome, err)
+		}
+	}
+	parked := func() Finding {
+		for _, f := range p.check() {
+			if f.Check == "parked" {
+				return f
+			}
+		}
+		t.Fatal("it finds nothing parked")
+		return Finding{}
+	}
+	accept(idem.Event{Payload: []byte(`null`)})
+	accept(idem.Event{Payload: []byte(`null`)})
+	if f := parked(); f.Command != "idem list -source notes -type paghooks.unreadable" || !strings.Contains(f.Evidence, "paghooks.unreadable 2") ||
+		!strings.Contains(f.Remedy, "pass bodies as they came") {
+		t.Errorf("it finds %+v", f)
+	}
+	accept(idem.Event{ID: "e1", Type: "paid", Payload: []byte(`{"n":"x"}`)})
+	if f := parked(); f.Command != "idem replay -source notes -state parked" || !strings.HasPrefix(f.Remedy, "for the 2 of type paghooks.unreadable: ") {
+		t.Errorf("it finds %+v", f)
 	}
 }

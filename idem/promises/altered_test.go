@@ -1,0 +1,186 @@
+package promises_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// altering is something in front of a receiver that passes another body on.
+func altering(alter func(body string) string, next http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		altered := []byte(alter(string(body)))
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(altered)), int64(len(altered))
+		next.ServeHTTP(w, r)
+	}
+}
+
+func TestCanarySaysThatItsBodyWasAltered(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.openInbox()
+	drained := "its body arrived empty: something in front of the receiver has read it"
+	changed := "another body arrived than was sent: something in front of the receiver has changed, encoded or wrapped it"
+	for name, receiver := range map[string]http.Handler{"processor": s.processor, "inbox": s.inbox} {
+		for _, c := range []struct {
+			why   string
+			alter func(string) string
+			want  string // "" for a canary that is well
+		}{
+			{"a logger", func(string) string { return "" }, drained},
+			{"a line break", func(string) string { return "\n" }, drained},
+			{"a compressor", gzipped, changed},
+			{"an array", func(b string) string { return "[" + b + "]" }, changed},
+			{"an envelope", func(b string) string { return `{"data":` + b + `}` }, changed},
+			{"an envelope with a name", func(b string) string { return `{"type":"webhook","data":` + b + `}` }, changed},
+			{"a page", func(string) string { return "<html></html>" }, changed},
+			{"half of it", func(b string) string { return b[:len(b)/2] }, changed},
+			{"too much", func(b string) string { return b + strings.Repeat(" ", 20<<20) }, "arrived larger than MaxBody"},
+			{"nothing", func(b string) string { return b }, ""},
+			{"white space, which changes nothing", func(b string) string { return b + "\n" }, ""},
+		} {
+			err := newCanary(answering(t, altering(c.alter, receiver)), "right").Send(t.Context())
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s, %s: %v, want %q", name, c.why, err, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "version") {
+				t.Errorf("%s, %s: a version is blamed: %v", name, c.why, err)
+			}
+		}
+	}
+	s.wantContents([]string{})
+}
+
+func TestFailedDeliveriesAreNamedByTheirReasons(t *testing.T) {
+	t.Parallel()
+	for why, c := range map[string]struct {
+		deliver func(s *app)
+		says    string
+	}{
+		"a handler": {func(s *app) { s.wantAnswer(paid("e1"), 503) }, "the reasons: handler_failed 5"},
+		"a table that is missing": {func(s *app) {
+			s.exec(`alter table if exists idem_payloads rename to gone`)
+			s.wantAnswer(newBody, 503)
+		}, "the reasons: not_stored 5"},
+		"empty":     {func(s *app) { s.wantAnswer("", 503) }, "the reasons: empty_body 5; the last: the body is empty: something in front of the receiver has read it"},
+		"too large": {func(s *app) { s.wantAnswer(paid(strings.Repeat("e", 300)), 413) }, "the reasons: body_too_large 5; the last: the body is larger than 200 bytes"},
+		"cut off": {func(s *app) {
+			conn := (&endpoint{s, strings.TrimPrefix(s.url, "http://"), idem.StateDone}).dial(s.T)
+			if _, err := io.WriteString(conn, strings.TrimSuffix(withLength(paid("e1")), "}")); err != nil || conn.CloseWrite() != nil {
+				s.Fatal(err)
+			}
+			if got := answers(conn); !slices.Equal(got, []int{503}) {
+				s.Errorf("answered %v", got)
+			}
+		}, "the reasons: body_not_whole 5; the last: the body did not arrive whole"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
+			s.processor.MaxBody = 200
+			for range 4 {
+				c.deliver(s)
+			}
+			for _, check := range s.newHealth(s.processor).Report().Checks {
+				if check.Name == "deliveries" && (!check.Healthy || !strings.HasPrefix(check.Says, "4 deliveries have failed in a row: ")) {
+					t.Errorf("after four it says %+v", check)
+				}
+			}
+			c.deliver(s)
+			red := "deliveries"
+			if why == "a table that is missing" {
+				red = "deliveries, retrying, workers, held, parked, postgres"
+			}
+			for _, check := range s.newHealth(s.processor).Report().Checks {
+				if check.Name == "deliveries" && (check.Healthy || !strings.Contains(check.Says, c.says)) {
+					t.Errorf("it says %+v, want %q", check, c.says)
+				}
+				if !check.Healthy && !strings.Contains(red, check.Name) {
+					t.Errorf("it says %+v", check)
+				}
+			}
+			for range 20 {
+				if status, _, err := s.post(t.Context(), "", map[string]string{"token": "wrong"}); status != 401 || err != nil {
+					t.Fatal(status, err)
+				}
+			}
+			for _, check := range s.newHealth(s.processor).Report().Checks {
+				if check.Name == "deliveries" && !strings.HasPrefix(check.Says, "5 deliveries") {
+					t.Errorf("strangers count: %+v", check)
+				}
+			}
+		})
+	}
+}
+
+// Wherever the connection ends, what has arrived may look like a whole event, and is none.
+func TestTruncatedBodyIsAskedForAgainWhereverItEnds(t *testing.T) {
+	t.Parallel()
+	eachEndpoint(t, func(t *testing.T, e *endpoint) {
+		body := paid("e1") + "   "
+		chunk := fmt.Sprintf("%x\r\n%s", len(body), body)
+		for _, request := range []string{
+			strings.TrimSuffix(withLength(body), " "), // a whole event, by its bytes
+			withLength(body)[:len(withLength(body))-len(body)],
+			withLength(body)[:len(withLength(body))-len(body)/2],
+			chunked("token: right\n", chunk+"\r\n"), // without the last chunk
+			chunked("token: right\n", chunk[:len(chunk)-5]),
+			chunked("token: right\n", chunk+"\r\n0\r\n")[:len(chunked("token: right\n", chunk+"\r\n0\r\n"))-2],
+		} {
+			conn := e.dial(t)
+			if _, err := io.WriteString(conn, request); err != nil || conn.CloseWrite() != nil {
+				t.Fatal(err)
+			}
+			if got := answers(conn); !slices.Equal(got, []int{503}) {
+				t.Errorf("%q: answered %v", request, got)
+			}
+		}
+		if n := queryOne[int](e.app, `select count(*) from idem_events`); n != 0 {
+			t.Errorf("%d events are stored", n)
+		}
+	})
+}
+
+// An application's own queue delivers what the provider's Identify makes of a body.
+func TestAcceptTakesNoEmptyBodyAndParksEachUnreadableOne(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.notes.Ignore("")
+	for name, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"processor": s.processor.Accept, "inbox": s.inbox.Accept} {
+		for _, body := range []string{"", " \n"} {
+			if outcome, err := accept(t.Context(), identify([]byte(body))); outcome != idem.Retrying || err == nil {
+				t.Errorf("%s: %q is %s, %v", name, body, outcome, err)
+			}
+		}
+		for range 2 {
+			if outcome, err := accept(t.Context(), identify([]byte(`null`))); outcome != idem.Parked && outcome != idem.Pending || err != nil {
+				t.Errorf("%s: null is %s, %v", name, outcome, err)
+			}
+		}
+	}
+	if err := s.inbox.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const parked = `select count(*) from idem_events where state = 'parked' and type = '` + idem.UnreadableType + `'`
+	if n := queryOne[int](s, parked); n != 4 {
+		t.Errorf("%d events are parked, want 4", n)
+	}
+	if sum, err := s.processor.Replay(t.Context(), idem.Filter{}); sum.Failed != 4 || err != nil {
+		t.Errorf("Replay = %+v, %v", sum, err)
+	}
+	if n := queryOne[int](s, parked); n != 4 {
+		t.Errorf("%d events are parked after a replay, want 4", n)
+	}
+}
