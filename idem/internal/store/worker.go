@@ -63,7 +63,7 @@ func ClaimEvents(ctx context.Context, db DB, s Search) (found Claims, err error)
 	return found, err
 }
 
-// claimSettings are settings for the claim only, which walks along indexes and stops early. A plan that was
+// claimSettings are settings for a claim and [PutOff] only, which walk along indexes and stop early. A plan that was
 // made while the tables were empty would read and sort the tables, and would be kept. Planning each claim
 // would take longer than the claim.
 const claimSettings = `
@@ -197,6 +197,7 @@ with due as materialized (
 )
 update idem_payloads p set due_at = now() + places.wait from places where p.event = places.event and p.due_at <= now()`
 	b := &pgx.Batch{}
+	b.Queue(claimSettings)
 	b.Queue(putOff, source, h.Types, h.Most, h.First, outage.Pace, MaxPutOff).Exec(func(tag pgconn.CommandTag) error {
 		n = int(tag.RowsAffected())
 		return nil
