@@ -163,7 +163,9 @@ func (p *program) tellReport(r charges.Report) {
 	flags := []string{"-resume-at '" + string(cursor) + "'"}
 	if p.scope != "" {
 		scope := p.scope
-		if strings.ContainsFunc(scope, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@", r) }) {
+		if strings.ContainsFunc(scope, func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@", r)
+		}) {
 			scope = "'" + strings.ReplaceAll(scope, "'", `'\''`) + "'"
 		}
 		flags = append([]string{"-scope " + scope}, flags...)
