@@ -48,9 +48,11 @@ func (r *run) askForAccount(ctx context.Context) error {
 		return err
 	}
 	if len(charges) == 0 && (status.ID == "" || account == "" && key == "") { // there is nothing of this scope yet to compare it with
-		other, err := one[string](ctx, r.db, `select coalesce(min(scope), $1) from asaas_charges_since where scope <> $1 and $2 <> '' and $2 in (account, key)`, r.Scope, status.ID)
+		const of = `select coalesce(min(scope), $1) from asaas_charges_since where scope <> $1 and $2 <> '' and $2 in (account, key)`
+		other, err := one[string](ctx, r.db, of, r.Scope, status.ID)
 		if err == nil && other != r.Scope {
-			err = fmt.Errorf("the API key is that of the account of the scope %q, and Scope is %q, under which no event has come: correct the key or Scope", other, r.Scope)
+			err = fmt.Errorf("the API key is that of the account of the scope %q, and Scope is %q, under which no event has come: "+
+				"correct the key or Scope", other, r.Scope)
 		}
 		return err
 	}
@@ -60,7 +62,8 @@ func (r *run) askForAccount(ctx context.Context) error {
 
 // brought returns some charges of the scope that events have brought, and that cannot be removed, if there are any.
 func (r *run) brought(ctx context.Context) ([]string, error) {
-	rows, _ := r.db.Query(ctx, `select id from asaas_charges where scope = $1 and event <> '' and not deleted order by paid > 0 desc, at desc limit 3`, r.Scope)
+	rows, _ := r.db.Query(ctx, `select id from asaas_charges where scope = $1 and event <> '' and not deleted
+		order by paid > 0 desc, at desc limit 3`, r.Scope)
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 

@@ -37,7 +37,8 @@ func Apart(ctx context.Context, db DB, scope string) error {
 		return errors.New("asaas/charges: the account to set apart has no scope: give the sandbox's one")
 	}
 	err := begin(ctx, db, func(tx pgx.Tx) error {
-		const apart = `insert into asaas_charges_since as s (scope, since, apart) values ($1, ` + today + `, true) on conflict (scope) do update set apart = true where not s.apart`
+		const apart = `insert into asaas_charges_since as s (scope, since, apart) values ($1, ` + today + `, true)
+			on conflict (scope) do update set apart = true where not s.apart`
 		if _, err := tx.Exec(ctx, apart, scope); err != nil {
 			return err
 		}
@@ -194,7 +195,9 @@ func checkScope(ctx context.Context, db DB, scope string) error {
 
 // scopes reports whether a scope is known, and returns some others under which payments have come.
 func scopes(ctx context.Context, db DB, scope string) (known bool, others []string, err error) {
-	rows, _ := db.Query(ctx, `select scope, seen is not null from asaas_charges_since where scope = $1 or seen is not null order by scope <> $1, scope limit 4`, scope)
+	const seenOnes = `select scope, seen is not null from asaas_charges_since where scope = $1 or seen is not null
+		order by scope <> $1, scope limit 4`
+	rows, _ := db.Query(ctx, seenOnes, scope)
 	var name string
 	var seen bool
 	_, err = pgx.ForEachRow(rows, []any{&name, &seen}, func() error {
@@ -213,7 +216,8 @@ func scopes(ctx context.Context, db DB, scope string) (known bool, others []stri
 		return false, others, err
 	}
 	first, after := keys(scope)
-	const find = `select coalesce((select split_part(event, '/', 2) from idem_events where event >= $1 and event < $2 and state = 'done' and type like 'PAYMENT\_%' limit 1), '/')`
+	const find = `select coalesce((select split_part(event, '/', 2) from idem_events
+		where event >= $1 and event < $2 and state = 'done' and type like 'PAYMENT\_%' limit 1), '/')`
 	for _, part := range [][2]string{{first, after}, {"asaas/", first}, {after, "asaas0"}} {
 		name, err := one[string](ctx, db, find, part[0], part[1])
 		switch {

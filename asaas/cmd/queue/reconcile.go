@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -160,7 +162,13 @@ func (p *program) tellReport(r charges.Report) {
 	cursor, _ := json.Marshal(r.Cursor) // times and texts
 	flags := []string{"-resume-at '" + string(cursor) + "'"}
 	if p.scope != "" {
-		flags = append([]string{"-scope " + p.scope}, flags...)
+		scope := p.scope
+		if strings.ContainsFunc(scope, func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@", r)
+		}) {
+			scope = "'" + strings.ReplaceAll(scope, "'", `'\''`) + "'"
+		}
+		flags = append([]string{"-scope " + scope}, flags...)
 	}
 	p.tell(advice{Next: p.typed("reconcile", flags...)})
 }
