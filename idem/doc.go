@@ -120,7 +120,8 @@
 // DEALLOCATE ALL may fail the attempt: it also takes the statements that pgx has prepared on the connection.
 //
 // Where a handler's statement calls a function of the database, the search path, the role and synchronous_commit
-// are put back with COMMIT, so that the next event is recorded in its own tables. Settings changed by triggers,
+// are put back, so that the next event is recorded in its own tables: with COMMIT, or in an [Inbox] in a round trip
+// before it. Functions of Postgres's own that handlers often call cost nothing. Settings changed by triggers,
 // views, operators or defaults are not detected, nor are other settings that a function makes for longer: reset
 // them yourself. A temporary table without ON COMMIT DROP, a lock of the session or a cursor WITH HOLD stays on the
 // connection, as with every pool. Behind a pooler that shares sessions, closing a connection does not help.

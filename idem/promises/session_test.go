@@ -70,6 +70,27 @@ func TestSearchPathOfAHandlerIsNotThatOfTheNextEventOfAnInbox(t *testing.T) {
 	}
 }
 
+// So it is where the tenant's schema has no tables of this module, in which the promotion of the next event of the
+// entity would look for them.
+func TestSearchPathOfAFunctionMayLeadToASchemaWithoutTheTables(t *testing.T) {
+	t.Parallel()
+	s := openInboxApp(t, poolOf(t, 4))
+	s.inbox.Workers = 1
+	schema := s.tenant()
+	s.exec(`drop table ` + schema + `.idem_events, ` + schema + `.idem_payloads cascade`)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if err := pay(ctx, tx, n); err != nil {
+			return err
+		}
+		return moves["a function"](ctx, tx, schema)
+	})
+	for n := range 4 {
+		s.store(letter(fmt.Sprint("e", n), "o1", n+1))
+	}
+	s.drain()
+	s.wantEffects(4)
+}
+
 // What a handler sets for good, and what it opens, ends with its connection; what the
 // pool has set stays.
 func TestSettingsOfAHandlerAreNotThoseOfTheNextEvent(t *testing.T) {

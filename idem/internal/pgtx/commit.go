@@ -93,11 +93,11 @@ func (t *Tx) join(ctx, limit context.Context, declared, ours *pgx.Batch) (last *
 	slow = declared.Len() > 0
 	unseen := slices.ContainsFunc(declared.QueuedQueries, isUnseen)
 	t.handler.note(declared.QueuedQueries)
-	moved := unseen || t.handler.effect >= moves
-	if t.Marked() && (moved || t.handler.effect == calls) {
+	moved := t.Marked() && (unseen || t.handler.effect >= moves)
+	if moved {
 		t.restore(declared)
 	}
-	if unseen || moved && ours.Len() > 0 && t.Marked() {
+	if unseen || moved && ours.Len() > 0 {
 		err = t.execute(ctx, limit, declared)
 		declared, slow = &pgx.Batch{}, false
 	}

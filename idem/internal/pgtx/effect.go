@@ -19,15 +19,14 @@ type effect uint8
 
 const (
 	works effect = iota // none
-	calls               // a function is called: it may set another search path, role or synchronous_commit
-	moves               // a statement sets one of those, or another setting, until the transaction ends
+	moves               // another search path, role or synchronous_commit may be set, by a function for longer
 	lasts               // a setting of the session may be another one after the commit
 	ends                // the transaction is ended, replaced or prepared: see EndsTransaction
 )
 
 // effectOf returns the greatest effect of the statements in sql. Only ends is certain. A wrong lasts costs a
-// connection, a wrong moves a round trip, a wrong calls a part of one. The calls of a trigger, a view, an
-// operator or the default of a column are not looked for.
+// connection, a wrong moves a statement and, before statements of ours, a round trip. The calls of a trigger, a
+// view, an operator or the default of a column are not looked for.
 func effectOf(sql string) effect {
 	found := lexer{rest: sql}.effect()
 	if strings.IndexByte(sql, '\\') >= 0 {
@@ -87,13 +86,10 @@ func (l lexer) statement(word string) effect {
 // call returns the effect of the call of a function, whose arguments follow. set_config sets for the session
 // unless its last argument is the word true.
 func (l lexer) call(name string) effect {
-	switch {
-	case !is(strings.Trim(name, `"`), "set_config"):
-		return calls
-	case l.lastArgumentIsTrue():
-		return moves
+	if is(strings.Trim(name, `"`), "set_config") && !l.lastArgumentIsTrue() {
+		return lasts
 	}
-	return lasts
+	return moves
 }
 
 func (l lexer) lastArgumentIsTrue() bool {
@@ -123,7 +119,8 @@ func mayBeFunction(token string) bool {
 		"greatest", "having", "in", "intersect", "lateral", "least", "not", "nullif", "numeric", "on", "or", "returning", "row", "select",
 		"some", "then", "trim", "union", "using", "values", "varchar", "when", "where", "with",
 		"conflict", "set", // words of a statement, which hardly name a function though they may
-		"count", "max", "min", "now", "sum": // Postgres's own functions
+		"abs", "array_agg", "clock_timestamp", "concat", "count", "date_trunc", "gen_random_uuid", "jsonb_build_object", "length",
+		"lower", "max", "min", "now", "pg_advisory_xact_lock", "round", "string_agg", "sum", "to_char", "unnest", "upper": // Postgres's own
 		return false
 	}
 	return token[0] == '"' || wordLen(token) > 0
