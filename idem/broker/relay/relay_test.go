@@ -274,13 +274,13 @@ func TestBodiesThatNameNoEventPassARelayAndAreParkedEach(t *testing.T) {
 	b := &fakeBroker{}
 	s, _ := newRelayApp(t, b)
 	for _, body := range []string{"", "\r\n"} {
-		if status, answer, err := s.post(t.Context(), body, nil); status != http.StatusServiceUnavailable || !strings.Contains(answer, "empty_body") || err != nil {
+		if status, answer, err := testkit.Post(t.Context(), s.url, body, nil); status != http.StatusServiceUnavailable || !strings.Contains(answer, "empty_body") || err != nil {
 			t.Errorf("%q: answered %d %s, %v", body, status, answer, err)
 		}
 	}
 	for range 2 {
-		for _, body := range []string{"{}", `{"id":"1","data":` + paid("e1") + `}`} {
-			if status, answer, err := s.post(t.Context(), body, nil); status != http.StatusOK || err != nil {
+		for _, body := range []string{"{}", `{"id":"1","data":` + testkit.Paid("e1") + `}`} {
+			if status, answer, err := testkit.Post(t.Context(), s.url, body, nil); status != http.StatusOK || err != nil {
 				t.Errorf("%q: answered %d %s, %v", body, status, answer, err)
 			}
 		}
@@ -299,7 +299,7 @@ func TestBodiesThatNameNoEventPassARelayAndAreParkedEach(t *testing.T) {
 		}
 	}
 	var parked int
-	if err := s.pool.QueryRow(t.Context(), `select count(*) from idem_events where state = 'parked' and last_error like '%an envelope is%'`).Scan(&parked); err != nil || parked != 4 {
+	if err := s.Pool.QueryRow(t.Context(), `select count(*) from idem_events where state = 'parked' and last_error like '%an envelope is%'`).Scan(&parked); err != nil || parked != 4 {
 		t.Errorf("%d are parked, %v, want 4", parked, err)
 	}
 	c := canary.New("notes", s.url, []byte(`{"type":"`+canary.EventType+`"}`), func(h http.Header, _ []byte) { h.Set("token", "right") })
