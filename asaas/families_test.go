@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/provider"
 )
 
 // onFamilies are the names of the methods for all types of a family.
@@ -366,7 +367,13 @@ func wantPanic(t *testing.T, want string, f func()) {
 // again.
 func KeyOf(e Event) string {
 	var text string
-	for _, path := range definition.Naming.Events[string(canonical(e.envelope().Event))].Key {
+	own := slices.IndexFunc(definition.Naming.Events, func(n provider.Names) bool {
+		return slices.Contains(n.Types, string(canonical(e.envelope().Event)))
+	})
+	if own < 0 {
+		return "" // it is not known
+	}
+	for _, path := range definition.Naming.Events[own].Key {
 		at, _ := json.Marshal(e)
 		for name := range strings.SplitSeq(strings.TrimSuffix(path, "#"), ".") {
 			var object map[string]json.RawMessage

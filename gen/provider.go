@@ -70,9 +70,25 @@ var (
 	testTemplate string
 )
 
-// namesOf returns the fields of an event's provider.Names.
-func namesOf(e spec.Event) string {
-	return inLines(literal("Key", e.Keys, "ID", e.IDs, "Times", e.Times, "Test", e.Test, "Ping", e.Ping), 90)
+// namesOf returns a provider.Names for the events of a family, or several if some have names of their own.
+func namesOf(f spec.Family) (out []string) {
+	types := make(map[string][]string) // by the fields
+	var all []string
+	for _, e := range f.Events {
+		fields := strings.Join(literal("Key", e.Keys, "ID", e.IDs, "Times", e.Times, "Test", e.Test, "Ping", e.Ping), "\n")
+		if types[fields] == nil {
+			all = append(all, fields)
+		}
+		types[fields] = append(types[fields], "string(Event"+e.Name+")")
+	}
+	for _, fields := range all {
+		of := "[]string{" + strings.Join(types[fields], ", ") + "}"
+		if len(all) == 1 && len(f.Events) > 1 {
+			of = "typesOf[" + f.Struct + "]()"
+		}
+		out = append(out, inLines(slices.DeleteFunc(append([]string{"Types: " + of}, strings.Split(fields, "\n")...), func(field string) bool { return field == "" }), 90))
+	}
+	return out
 }
 
 // literal returns the fields of a composite literal, by their names and values, without those that are zero.

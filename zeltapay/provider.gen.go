@@ -21,14 +21,19 @@ var definition = provider.Definition{
 		IDs:   []string{"eventId?"},
 		Times: []string{"createdAt?"},
 		Clock: func(text string) (time.Time, error) { return Time(text).Time() },
-		Events: map[string]provider.Names{
-			string(EventPaymentSuccess): {
+		Events: []provider.Names{
+			{
+				Types: []string{string(EventPaymentSuccess)},
 				Key:   []string{"paymentLinkId?", "paymentLink?.id?"},
 				ID:    []string{"transaction?.id?"},
 				Times: []string{"createdAt?", "transaction?.paidAt?", "transaction?.completedAt?"},
 				Test:  "transaction?.isTest?",
 			},
-			string(EventWebhookPing): {Times: []string{"createdAt?", "sentAt?"}, Ping: true},
+			{
+				Types: []string{string(EventWebhookPing)},
+				Times: []string{"createdAt?", "sentAt?"},
+				Ping:  true,
+			},
 		},
 	},
 	Scheme: SchemeHMAC,

@@ -147,10 +147,12 @@ func (p *Definition) places() *places {
 		n := p.Naming
 		p.read = &places{
 			eventType: pathOf(n.Type), ping: pathOf(n.Ping), ids: pathsOf(n.IDs), times: pathsOf(n.Times),
-			events: make(map[string]*named, len(n.Events)),
+			events: make(map[string]*named),
 		}
-		for t, own := range n.Events {
-			p.read.events[t] = &named{p.Empty(t), pathsOf(own.Key), pathsOf(own.ID), pathsOf(own.Times), pathOf(own.Test), own.Ping}
+		for _, own := range n.Events {
+			for _, t := range own.Types {
+				p.read.events[t] = &named{p.Empty(t), pathsOf(own.Key), pathsOf(own.ID), pathsOf(own.Times), pathOf(own.Test), own.Ping}
+			}
 		}
 		p.read.events[""] = new(named)
 	})

@@ -157,11 +157,12 @@ type Naming struct {
 	Clock     func(text string) (time.Time, error) // reads a time; nil: as value.Time does
 	Ping      string                               // a root member that only tests of the address have
 	Canonical func(eventType string) string        // the constant of a type that comes by several names; nil: there is none
-	Events    map[string]Names
+	Events    []Names                              // of all types that are known
 }
 
-// Names are the places of names that events of one type have of their own.
+// Names are the places of names that events of some types have of their own.
 type Names struct {
+	Types []string
 	Key   []string // the id of the event's entity
 	ID    []string // with the type before it, an id of the event where Naming.IDs has none
 	Times []string

@@ -37,9 +37,9 @@ func shop() *provider.Definition {
 		Source: "shop",
 		Naming: provider.Naming{
 			Type: "type", IDs: []string{"id"},
-			Events: map[string]provider.Names{
-				"PAID": {Key: []string{"order.id"}, Test: "order.test"},
-				"PING": {Ping: true},
+			Events: []provider.Names{
+				{Types: []string{"PAID"}, Key: []string{"order.id"}, Test: "order.test"},
+				{Types: []string{"PING"}, Ping: true},
 			},
 		},
 		Scheme:  provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: []string{"{time}.{body}"}, Value: "t={time},v1={mac}"},
@@ -234,7 +234,7 @@ func TestAPathFindsWhatDecodingFinds(t *testing.T) {
 		{"no whole body", "order.id", `{"order":{"id":"1"}`, ""},
 	} {
 		p := definition(provider.None{})
-		p.Naming.Events = map[string]provider.Names{"": {}, "PAID": {Key: []string{tt.path}}}
+		p.Naming.Events = []provider.Names{{Types: []string{"SENT", "PAID"}, Key: []string{tt.path}}}
 		body := strings.Replace(tt.body, "{", `{"type":"PAID",`, 1)
 		if got := p.Identify([]byte(body)).Key; got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)

@@ -183,7 +183,7 @@ func TestAnEventIsNamedByWhatTheDefinitionSays(t *testing.T) {
 	t.Parallel()
 	p := definition(provider.None{})
 	p.Naming.IDs, p.Naming.Times, p.Naming.Ping = []string{"id"}, []string{"at"}, "ping"
-	p.Naming.Events = map[string]provider.Names{"PAID": {Key: []string{"order", "order.id#"}, ID: []string{"order.id"}, Times: []string{"order.at"}}}
+	p.Naming.Events = []provider.Names{{Types: []string{"PAID"}, Key: []string{"order", "order.id#"}, ID: []string{"order.id"}, Times: []string{"order.at"}}}
 	for _, tt := range []struct {
 		why, body, eventType, id, key string
 		at                            int64

@@ -20,26 +20,23 @@ var definition = provider.Definition{
 		Type:      "event",
 		Ping:      "data_criacao",
 		Canonical: func(eventType string) string { return string(canonical(EventType(eventType))) },
-		Events: map[string]provider.Names{
-			string(EventOpenpixChargeCreated): {
+		Events: []provider.Names{
+			{
+				Types: typesOf[ChargeEvent](),
 				Key:   []string{"charge.correlationID"},
 				ID:    []string{"charge.transactionID?"},
 				Times: []string{"charge.updatedAt?", "charge.createdAt?"},
 			},
-			string(EventOpenpixChargeCompleted): {
-				Key:   []string{"charge.correlationID"},
-				ID:    []string{"charge.transactionID?"},
-				Times: []string{"charge.updatedAt?", "charge.createdAt?"},
+			{
+				Types: typesOf[MovementEvent](),
+				Key:   []string{"payment.correlationID"},
+				ID:    []string{"payment.correlationID"},
 			},
-			string(EventOpenpixChargeExpired): {
-				Key:   []string{"charge.correlationID"},
-				ID:    []string{"charge.transactionID?"},
-				Times: []string{"charge.updatedAt?", "charge.createdAt?"},
+			{
+				Types: []string{string(EventOpenpixDisputeCreated)},
+				Key:   []string{"dispute?.endToEndId?"},
+				ID:    []string{"dispute?.endToEndId?"},
 			},
-			string(EventOpenpixMovementConfirmed): {Key: []string{"payment.correlationID"}, ID: []string{"payment.correlationID"}},
-			string(EventOpenpixMovementFailed):    {Key: []string{"payment.correlationID"}, ID: []string{"payment.correlationID"}},
-			string(EventOpenpixMovementRemoved):   {Key: []string{"payment.correlationID"}, ID: []string{"payment.correlationID"}},
-			string(EventOpenpixDisputeCreated):    {Key: []string{"dispute?.endToEndId?"}, ID: []string{"dispute?.endToEndId?"}},
 		},
 	},
 	Scheme: SchemeRSA,
