@@ -95,7 +95,7 @@ func TestTransactionPoolingWorks(t *testing.T) {
 			}
 			deliveries.Wait()
 			s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
-			s.wantAnswer("not JSON", http.StatusOK)
+			s.wantAnswer(`{"id":"odd","type":"it's $1"}`, http.StatusOK)
 			s.wantEffects(6)
 			if stats, err := s.processor.Stats(t.Context()); err != nil || stats.Unhandled.Events != 2 {
 				t.Errorf("Stats = %+v, %v, want two unhandled", stats, err)

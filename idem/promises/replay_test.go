@@ -177,12 +177,12 @@ func TestEventThatStillDoesNotDecodeStaysParked(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.on(pay)
-	s.accept(`{"type":"paid","order":7}`, idem.Unhandled) // the name does not decode either
+	s.accept(`{"type":"paid","order":7}`, idem.Parked) // the name does not decode either
 	body := []byte(`{"id":"e1","type":"paid","order":7}`)
 	if outcome, err := s.processor.Accept(t.Context(), idem.Event{ID: "e1", Type: "paid", Payload: body}); outcome != idem.Parked {
 		t.Fatal(outcome, err)
 	}
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1, Unhandled: 1})
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 2})
 	s.wantState("e1", idem.StateParked)
 	s.wantEffects(0)
 }

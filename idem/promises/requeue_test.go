@@ -220,8 +220,8 @@ func TestDiscardedEventFreesItsKeyAndNeverRuns(t *testing.T) {
 	s.wantEffects(2)
 }
 
-// Unhandled, undecodable and unreadable events are deliveries that no handler
-// runs for: they are looked up on another way.
+// Unhandled and undecodable events are deliveries that no handler runs for: they are looked up on another way. Of
+// bodies that name no event none is a duplicate: the next one is another event.
 func TestDiscardedEventWithoutAHandlerStaysDiscarded(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
@@ -231,13 +231,19 @@ func TestDiscardedEventWithoutAHandlerStaysDiscarded(t *testing.T) {
 		s.wantAnswer(body, http.StatusOK)
 	}
 	s.wantDiscarded(idem.Filter{States: []idem.State{idem.StateUnhandled, idem.StateParked}}, "noise", 3)
-	for _, body := range []string{newBody, "not JSON", `{"type":"paid","order":7}`} {
-		if status, answer := s.deliver(body); status != http.StatusOK || answer != `{"received":true,"duplicate":true}` {
-			t.Errorf("%s is answered %d %s", body, status, answer)
+	for body, want := range map[string]string{
+		newBody:    `{"received":true,"duplicate":true}`,
+		"not JSON": `{"received":true}`, `{"type":"paid","order":7}`: `{"received":true}`,
+	} {
+		if status, answer := s.deliver(body); status != http.StatusOK || answer != want {
+			t.Errorf("%s is answered %d %s, want %s", body, status, answer, want)
 		}
 	}
 	if n := queryOne[int](s, `select count(*) from idem_events where state = 'discarded'`); n != 3 {
 		t.Errorf("%d events are discarded, want 3", n)
+	}
+	if n := queryOne[int](s, `select count(*) from idem_events where state = 'parked'`); n != 2 {
+		t.Errorf("%d events are parked, want 2", n)
 	}
 }
 
