@@ -135,7 +135,7 @@ func TestInboxRefusesNoGenuineBody(t *testing.T) {
 		"an entity that text cannot hold": {`{"id":"e1","type":"paid","order":"\u0000"}`, idem.StateDone},
 		"an entity too long":              {`{"id":"e1","type":"paid","order":"` + long + `"}`, idem.StateDone},
 		"no id":                           {`{"type":"paid"}`, idem.StateDone},
-	}, "not JSON", "a field of the wrong type", "an id that text cannot hold") {
+	}, "unknown type", "a field of the wrong type", "an id that text cannot hold") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newInboxApp(t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/outbox"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestErrorsThatAreTheMessagesOwnAreCountedAndStopNoOtherMessage(t *testing.T) {
@@ -171,4 +173,54 @@ func (s *app) emitMany(o *outbox.Outbox, n int) {
 	if err != nil {
 		s.Fatal(err)
 	}
+}
+
+// A publisher that refuses some messages, and a broker that is away, look the same until another message goes through.
+func TestRefusedMessagesHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	refused, good := testkit.Size(5, 40), 100
+	s := newApp(t)
+	var mu sync.Mutex
+	published := 0
+	outbox := s.newOutbox(publisher(func(_ context.Context, m broker.Message) error {
+		if strings.HasPrefix(m.ID, "bad") {
+			return errors.New("400 Bad Request")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		published++
+		return nil
+	}))
+	outbox.MaxAttempts = 2
+	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		for n := range refused + good {
+			id := fmt.Sprint("good", n)
+			if n < refused {
+				id = fmt.Sprint("bad", n)
+			}
+			if err := outbox.EmitTx(t.Context(), tx, broker.Message{ID: id, Type: "order.paid", Key: id}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.start(outbox.Inbox)
+	s.until(`select count(*) = $1 from idem_events where state = 'done'`, good)
+	more := 0
+	for parked := 0; parked < refused; parked = queryOne[int](s, `select count(*) from idem_events where state = 'parked' and attempts = 2`) {
+		more++ // without which nobody knows that the broker is there
+		if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return outbox.EmitTx(t.Context(), tx, broker.Message{Type: "order.paid"}) }); err != nil {
+			t.Fatal(err)
+		}
+		s.until(`select count(*) = $1 from idem_events where state = 'done'`, good+more)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if published < good {
+		t.Errorf("%d messages were published, want %d and some of %d", published, good, more)
+	}
+	s.wantHealth("the broker is there", s.newHealth(outbox.Inbox), "parked", fmt.Sprint(refused, " events are parked"))
 }

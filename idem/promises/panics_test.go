@@ -35,7 +35,7 @@ func TestEventWhoseDecoderPanicsIsParked(t *testing.T) {
 		"what says which types it takes panics": func(n *notes) {
 			idem.HandleOthers(&n.Routes, func(string) bool { panic("no such type") }, pay)
 		},
-	}, "it panics", "it ends its goroutine") {
+	}, "it panics", "its error panics") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, mode := range []string{"inline", "inbox"} {

@@ -55,7 +55,7 @@ func TestTheProgramHandlesAnEventInOneTransactionOfFewStatements(t *testing.T) {
 	} {
 		s.send(t, event.body)
 		want = append(want, slices.Concat([]string{"begin", "update idem_events e", "delete from idem_payloads"},
-			[]string{"insert into asaas_charges", "select scope, id,", "update asaas_charges set"}, event.work, []string{"update idem_payloads set", "commit"}))
+			[]string{"insert into asaas_charges", "select c.scope, id,", "update asaas_charges set"}, event.work, []string{"update idem_payloads set", "commit"}))
 	}
 	s.send(t, boleto.Received()) // the statements of the events before are said by then
 	if diff := cmp.Diff(want, attempts(log.String())[:len(want)]); diff != "" {
