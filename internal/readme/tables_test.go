@@ -206,7 +206,7 @@ func TestTheStatementOfTheDocumentShowsHowLongEventsHaveBeenWaiting(t *testing.T
 	}
 	var n int
 	var isAnHour bool
-	ask := strings.TrimSuffix(strings.TrimSpace(section(t, "docs/running.md", "## No processor after the answer", "sql")[0]), ";")
+	ask := strings.TrimSuffix(strings.TrimSpace(section(t, "docs/running.md", "## No CPU after the answer", "sql")[0]), ";")
 	if err := pool.QueryRow(t.Context(), `select count, oldest between interval '1 hour' and interval '2 hours' from (`+ask+`) w`).Scan(&n, &isAnHour); err != nil || n != 1 || !isAnHour {
 		t.Errorf("%d events, an hour: %t, %v", n, isAnHour, err)
 	}
