@@ -14,13 +14,12 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// UnreadableType is the Type of an event that no provider has sent so: its delivery is genuine, and its body
-// names no event, because something in front of the receiver has cut, compressed, encoded or wrapped it. The
-// event is stored as it came and parked; its error says what the body looks like. No source is asked for a
-// handler of that name.
+// UnreadableType is the Type of a genuine delivery whose body names no event, because something in front of the
+// receiver has cut, compressed, encoded or wrapped the body. The body is stored as it came, and the event is
+// parked; its error describes the body. Sources are not asked for a handler of this type.
 //
-// Each delivery is an event with an ID of its own, "unreadable-…": many bodies may have been turned into one. A
-// replay parks the event again. Have the provider deliver it anew, then discard it.
+// Each delivery is an event with an ID of its own, "unreadable-…", because different bodies may have been altered
+// to the same one. A replay parks the event again. Have the provider deliver it anew, then discard it.
 const UnreadableType = store.UnreadableType
 
 // Why a delivery with the right token or secret was not stored: the reasons of package health's check
@@ -53,7 +52,7 @@ func ReadBody(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// limitedBody is a body of which at most limit bytes are read.
+// limitedBody is a body that returns at most limit bytes.
 type limitedBody struct {
 	io.ReadCloser
 	limit int64
@@ -66,7 +65,7 @@ func tooLarge(limit int64) error {
 	}
 }
 
-// rejection is the reason for which a request is no delivery that can be stored, with the status to answer.
+// rejection is the error of a request that cannot be stored, with the status of the answer.
 type rejection struct {
 	status int
 	reason Reason // "" for a request that no provider makes
@@ -81,8 +80,8 @@ func (r *rejection) Error() string {
 	return "idem: " + r.says
 }
 
-// checkBody returns an error for an event of which nothing has arrived: no body, or white space, and no name
-// from elsewhere. It must be delivered again.
+// checkBody returns an error for an event without a name and with an empty body, or white space: it must be delivered
+// again.
 func checkBody(e Event) error {
 	if e.Type != "" || len(bytes.TrimSpace(e.Payload)) > 0 {
 		return nil

@@ -178,8 +178,8 @@ type Refusal struct {
 	Misconfigured bool
 
 	// SignedBody is the [BodyID] of a delivery that is signed with the right secret, and refused for the time
-	// that was signed, or for a header that was not; "" for any other delivery. The answer is 503, and package health reports the number of
-	// such bodies.
+	// that was signed, or for a header that was not; "" for any other delivery. The answer is 503, and package
+	// health reports the number of such bodies.
 	SignedBody string
 
 	// Altered is set if no secret verifies the body because it cannot be the body that was signed: it is

@@ -156,8 +156,8 @@ const (
 	holdAtOnce = 10
 )
 
-// holdMany puts off the events that are due of types that an outbox's broker refuses: one by one they would take as
-// much of the workers' time as others. A statement that fails is repeated when a worker has put off another one.
+// holdMany puts off due events of types that an outbox's broker refuses: one by one they would take as much of the
+// workers' time as other events. After an error, the statement is repeated when a worker puts off another event.
 func (r *runner) holdMany(ctx context.Context) {
 	if time.Since(r.heldAt) < holdEvery || !r.holds.Swap(false) {
 		return
@@ -210,8 +210,8 @@ func (r *runner) returnWorkers(n, used int) int {
 	return used
 }
 
-// claimProbe claims the one event to try in an outage: in turns an event of a type that is not known to fail, and
-// the event that has been due for longest. If all types fail, the latter is tried every Poll.
+// claimProbe claims the one event to try in an outage: in turns an event of a type without failures, and the event that
+// has been due the longest. If all types fail, it claims the latter every Poll.
 func (r *runner) claimProbe(ctx context.Context, n int) (found store.Claims, err error) {
 	for wait := r.inbox.Poll / 10; sleep(ctx, wait); wait = r.inbox.Poll * 9 / 10 {
 		r.position = claims.Position{}
@@ -226,7 +226,7 @@ func (r *runner) claimProbe(ctx context.Context, n int) (found store.Claims, err
 	return found, err
 }
 
-// othersShare is the pause until the next search for an event of another type that has found none, in times of that one.
+// othersShare is the pause after a search that has found no event of another type, in multiples of the search's time.
 const othersShare = 20
 
 // rest waits until an event may be due.

@@ -13,10 +13,11 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 )
 
-// askForAccount returns an error if the client's key is that of another account than the scope's: its charges would pay our orders.
+// askForAccount returns an error if the client's key is another account's than the scope's: its charges would pay our
+// orders.
 //
-// Asaas names the account of a key and that of an event, and does not document that the names are the same. So
-// where they differ, a charge decides that an event of the scope has brought: the key of another account finds none.
+// Asaas does not document that the account of a key and the account.id of an event are the same name. If they differ,
+// askForAccount asks for charges from the scope's events: the key of another account finds none.
 func (r *run) askForAccount(ctx context.Context) error {
 	status, err := call(ctx, r, func() (*asaas.AccountStatus, error) { return r.client.AccountStatus(ctx) })
 	if isRefusal(err) { // the key may lack the permission
@@ -47,7 +48,7 @@ func (r *run) askForAccount(ctx context.Context) error {
 		}
 		return err
 	}
-	if len(charges) == 0 && (status.ID == "" || account == "" && key == "") { // there is nothing of this scope yet to compare it with
+	if len(charges) == 0 && (status.ID == "" || account == "" && key == "") { // nothing to compare with
 		const of = `select coalesce(min(scope), $1) from asaas_charges_since where scope <> $1 and $2 <> '' and $2 in (account, key)`
 		other, err := one[string](ctx, r.db, of, r.Scope, status.ID)
 		if err == nil && other != r.Scope {
@@ -99,7 +100,7 @@ func (r *run) listen() {
 	r.client = &own
 }
 
-// readAt returns the time of the last answer, which was asked for at a time of this machine.
+// readAt returns the time of the last answer. asked is the time of its question, by this machine.
 func (r *run) readAt(asked time.Time) (time.Time, error) {
 	at := r.answers.at
 	if at.IsZero() {
@@ -118,8 +119,8 @@ func (r *run) tellTheTime(ctx context.Context) error {
 	return disagree("the database", at, asked)
 }
 
-// disagree returns an error for the time of another clock that was asked for at a time of this machine's. A reading counts as an hour older
-// than it is, so two clocks may differ by half of that.
+// disagree returns an error if another clock's time, at, differs from this machine's by more than half of lag: a reading
+// counts as older than it is by lag. asked is the time of the question, by this machine.
 func disagree(whose string, at, asked time.Time) error {
 	if at.After(asked.Add(-lag/2)) && at.Before(time.Now().Add(lag/2)) {
 		return nil

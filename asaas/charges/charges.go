@@ -131,10 +131,11 @@ func (c Change) moves() bool {
 // events of a charge are booked one after the other. Asaas sends a Checkout's session in some bodies only, so a name of the charge
 // that an event leaves out, or has as null or "", stays as it was, and one that the row has not is taken from an older event, too.
 //
-// The error is an [idem.NoRetry] for an event without a time, for a charge's id that is no text, for a status that is newer than this
-// module, and for a refund that is done and has no amount. It is one where the money may have been booked before: for a charge
-// that has a row under another scope, unless [Apart] allows that, and for one without a row that was made before the table is
-// complete, or that has a done event. And it is one for an event of an account other than that of the scope's events so far.
+// The error is an [idem.NoRetry] for an event without a time, for a charge's id that is no text, for a status that is newer
+// than this module, and for a refund that is done and has no amount. It is one if the money may have been booked before:
+// for a charge with a row under another scope, unless [Apart] allows that, and for a charge without a row that was made
+// before the table is complete, or has a done event. It is also one for an event of another account than the scope's
+// earlier events.
 func Copy(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) (Change, error) {
 	return copyEvent(ctx, tx, e, false)
 }
@@ -149,13 +150,13 @@ func CopyRead(ctx context.Context, tx pgx.Tx, scope string, p *asaas.Payment, at
 	return copyRead(ctx, tx, scope, p, at, copying{hasDone: hasDone})
 }
 
-// copying says how a charge without a row is taken.
+// copying holds what decides about a charge without a row.
 type copying struct {
-	filling bool   // others may have booked it, and go on doing so
+	filling bool   // other handlers may have booked it, and go on booking
 	account string // account.id of the event; "" for none
 	made    bool   // the event says that the charge was made just now
 
-	// hasDone reports whether an event of the charge, other than this one, is done: others have booked it.
+	// hasDone reports whether an event of the charge, other than this one, is done: other handlers have booked it.
 	hasDone func(ctx context.Context, tx pgx.Tx, c *Charge) (bool, error)
 }
 

@@ -33,8 +33,8 @@
 //
 // A handler of one event type may stand beside it, for what is no money: an e-mail when a boleto was looked at. It
 // runs after the family's, in the same transaction, and sees the new row. If your program needs no event
-// of some types, ignore them: each costs a copy. Do not ignore PAYMENT_CREATED: a charge that another event makes known is looked for
-// in all events that are stored of its account.
+// of some types, ignore them: each costs a copy. Do not ignore PAYMENT_CREATED: if another event is the first of a
+// charge, its copy searches all stored events of the account.
 //
 //	events.OnPaymentOverdue(remind)
 //	events.Ignore(asaas.EventPaymentCheckoutViewed, asaas.EventPaymentBankSlipViewed)
@@ -59,8 +59,7 @@
 //	REFUNDED, CHARGEBACK_REQUESTED, CHARGEBACK_DISPUTE,        0      0
 //	  AWAITING_CHARGEBACK_REVERSAL
 //
-// rest is Value without what was given back: the refunds that are DONE. What is asked back and not given back yet is
-// Refunding; a careful merchant ships when Paid less Refunding is the total. Value has the interest of a late payment:
+// rest is Value less the refunds that are DONE. Refunding is the amount of pending refunds; a careful merchant ships when Paid less Refunding is the total. Value has the interest of a late payment:
 // compare OriginalValue with the price. A charge that was removed keeps its status, which is of one that is not paid.
 //
 // # Look at the table
@@ -73,21 +72,23 @@
 //	select c.* from asaas_charges c
 //	where paid > 0 and not exists (select from orders o where o.id = c.external_reference or o.checkout = c.checkout_session);
 //
-// lists what is paid and has no order; [Unmatched] does so for health. [Daily] books what events that never came would have told, and [Prove] compares a day with the account's statement. GORM, sqlc and database/sql use the handler's transaction as in any handler (package
-// idemsql), and the table as any table. [Copy] is the same without a function.
+// lists paid charges without an order; [Unmatched] does so for health. [Daily] books missed events, and [Prove] compares a
+// day with the account's statement. GORM, sqlc and database/sql use the handler's transaction as in any handler (package
+// idemsql), and the table as any table. [Copy] copies an event, and returns the change.
 //
 // # Several accounts
 //
-// The scope of an account is a part of every key in your tables: c.After.Scope. In this one a charge has one row, whatever scope it
-// comes under: an event under a second one is parked, with both names in its error. So is an event of an account other than that
-// of the scope's events so far. The command idem rescope moves the table with the events. Sandbox beside production is [Apart].
+// Your own tables have the account's scope, c.After.Scope, in their keys. The table of charges has one row for each
+// charge, whatever its scope: an event of the charge under a second scope is parked, with both names in its error. An event
+// of another account than the scope's earlier events is parked, too. The command idem rescope moves the table with the
+// events. [Apart] is for the sandbox beside production.
 //
 // # Start in a shop that runs already
 //
 // The row of a charge that another program has booked is not there yet, and its first event here would book all of it again. So
-// the table knows for each account since which day it is complete: from its first charge here on, and in a new shop from the day on which
-// [Migrate] made it. The first event of a charge that was made before, or that has a done event, is parked, with the remedy in its error. A new shop
-// notices nothing. One that runs already starts in three steps, for each account:
+// the table records for each account since when it is complete: since the account's first charge, and in a new shop since
+// the day on which [Migrate] made it. The first event of an older charge, or of a charge with a done event, is parked, with
+// the remedy in its error. A new shop notices nothing. A shop that runs already starts in three steps, for each account:
 //
 //  1. Register charges.Handler(nil) beside the old handlers. It copies every charge and books nothing; the old handlers
 //     go on booking.

@@ -73,16 +73,16 @@ type Report struct {
 	Again  time.Duration
 }
 
-// Reconcile reads charges from Asaas, copies each into its row, and calls Apply with the difference, each in a transaction
-// of its own: so what events that never came would have told is booked. It may run at any time, also while events are on their way: an event
-// that comes after its charge was read changes nothing. [Daily] calls it each day.
+// Reconcile books missed events: it reads charges from Asaas, copies each into its row, and calls Apply with the
+// difference, each in a transaction of its own. It may run at any time, also while events are on their way: an event that
+// comes after its charge was read changes nothing. [Daily] calls it each day.
 //
-// It reads the charges that were made in the gap, those whose money came in it, those that a movement in the
-// account's statement names, and the open ones of the table that none of these has found. With Unsettled, it reads the cards whose money is
-// to come. What it cannot find: a receipt in cash that was undone, if it was of before the gap or its charge is removed now; a charge
-// that was made and removed in the gap, which is worth 0; a change of a charge that is neither open nor in the statement; and what
+// It reads the charges that were made in the gap, those whose money came in it, those that a movement in the account's
+// statement names, and the other open charges of the table. With Unsettled, it reads the cards whose money is to come. It
+// misses a cash receipt that was undone, if it predates the gap or its charge was removed; a charge that was made and
+// removed in the gap, which is worth 0; a change of a charge that is neither open nor in the statement; and charges that
 // Asaas's lists show late. A reading counts as an hour older than it is, so that an event never loses against it; the next
-// run has that hour.
+// run covers that hour.
 //
 // An error ends the run, for example if a list moved five times while it was read. The Report is valid all the same: give
 // its Cursor to another run.
@@ -105,7 +105,7 @@ type run struct {
 	db      DB
 	seen    map[string]bool // the charges that this run has read
 	asked   bool            // for the account of the key
-	others  map[string]bool // charges without a row that an event is done of: others have booked them
+	others  map[string]bool // charges without a row and with a done event: other handlers have booked them
 	at      Cursor
 	within  bool      // the list of a day, which is read to its end
 	read    time.Time // when the last answer was given
@@ -197,8 +197,8 @@ func (r *run) check() error {
 	return nil
 }
 
-// nobodyWaits returns an error while events of charges without a row are parked: nobody has booked them, and the run would take
-// what they bring for booked.
+// nobodyWaits returns an error while events of charges without a row are parked: they are not booked, and the run would
+// count them as booked.
 func (r *run) nobodyWaits(ctx context.Context) error {
 	first, after := keys(r.Scope)
 	has, err := hasEvents(ctx, r.db)

@@ -14,12 +14,12 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// Filled records that the table is complete since a day, by the calendar of Brasília: no other program has booked a charge
-// of the account scope that was made on that day or later, and has no row. The first event of an older charge
-// is refused: another program may have booked a part of it. The zero time is for an account of which no
-// program has ever booked a charge, and for tests.
+// Filled records that the account's table is complete since a day, by the calendar of Brasília: of the charges made on
+// that day or later, other programs have booked only those that have a row. The first event of an older charge without a
+// row is refused: another program may have booked a part of it. Use the zero time for an account of which no other program
+// has ever booked a charge, and in tests.
 //
-// Reconcile without a function calls it, once it has made the rows. An earlier day that is recorded stays.
+// Reconcile without a function calls Filled once it has made the rows. If an earlier day is recorded, that day stays.
 func Filled(ctx context.Context, db DB, scope string, since time.Time) error {
 	const earlier = `insert into asaas_charges_since as s (scope, since) values ($1, least($2, ` + today + `))
 		on conflict (scope) do update set since = least(excluded.since, s.since)`
@@ -29,9 +29,9 @@ func Filled(ctx context.Context, db DB, scope string, since time.Time) error {
 	return nil
 }
 
-// Apart records that the charges of an account may have the ids of another account's: those of the sandbox beside
-// production, in one database. Call it at every start, before the first event of the account comes. The charges of all other accounts
-// have ids of their own, so that one that comes under another scope is refused: see [Copy].
+// Apart records that the charges of an account may have the same ids as another account's, as the sandbox's beside
+// production in one database. Call it at every start, before the first event of the account comes. The other accounts
+// share no ids, so [Copy] refuses a charge of theirs that comes under a second scope.
 func Apart(ctx context.Context, db DB, scope string) error {
 	if scope == "" {
 		return errors.New("asaas/charges: the account to set apart has no scope: give the sandbox's one")
@@ -121,15 +121,15 @@ func hasEvents(ctx context.Context, db DB) (bool, error) {
 	return one[bool](ctx, db, `select to_regclass('idem_events') is not null`)
 }
 
-// keys returns the first possible row key of the account's events in idem_events, and the first key after them. A row key has
-// the scope escaped.
+// keys returns the first possible row key of the account's events in idem_events, and the first key after them. The scope
+// is escaped in a row key.
 func keys(scope string) (first, after string) {
 	account := "asaas/" + url.PathEscape(scope)
 	return account + "/", account + "0"
 }
 
-// hasDone reads all of the account's events, as there is no index on their charge: it is called for a row that an event other than
-// that of its creation makes.
+// hasDone reads all of the account's events, because no index has their charge. It is called for a new row, unless the
+// event is the charge's creation.
 func hasDone(ctx context.Context, tx pgx.Tx, c *Charge) (bool, error) {
 	has, err := hasEvents(ctx, tx)
 	if err != nil || !has {
@@ -169,16 +169,16 @@ func (c *Charge) elsewhere(ctx context.Context, tx pgx.Tx) error {
 // quoted returns a text for a shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// settingError is the error of a setting that cannot be right.
+// settingError is the error of a wrong setting.
 type settingError string
 
 func (e settingError) Error() string { return string(e) }
 
-// errNoScope is the error of a Scope that is left out.
+// errNoScope is the error of a missing Scope.
 const errNoScope settingError = "asaas/charges: the accounts of this database have scopes, and Scope is empty: set it, as in the Credentials of the account"
 
-// checkScope returns an error for a scope under which no payment has come, where some have come under others: a
-// name that is misspelled, or left out, would book their charges again.
+// checkScope returns an error if payments have come under other scopes only: with a missing or misspelled name, their
+// charges would be booked again.
 func checkScope(ctx context.Context, db DB, scope string) error {
 	known, others, err := scopes(ctx, db, scope)
 	switch {

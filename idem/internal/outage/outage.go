@@ -1,8 +1,8 @@
-// Package outage holds the knowledge of an outbox's workers about their broker: whether it takes nothing, and
-// which types of messages it does not take while it takes others.
+// Package outage recognizes outages of an outbox's broker: of the whole broker, and of single types of messages while it
+// takes others.
 //
-// A message that fails and a broker that is away look the same. Other messages tell them apart: an outage is
-// several different messages that fail with no success between.
+// A faulty message and an unavailable broker give the same error. Other messages tell them apart: in an outage several
+// different messages fail with no success between.
 package outage
 
 import (
@@ -35,7 +35,7 @@ const (
 
 const otherTypes = "other types"
 
-// Outage is what is known of a broker. A nil one takes everything.
+// Outage holds the failures of a broker. A nil Outage has none.
 type Outage struct {
 	mu    sync.Mutex
 	all   row
@@ -109,7 +109,7 @@ type Failure struct {
 }
 
 // Failed notes a failure. own is set if the event itself is to blame: the broker says so, or another event of its type
-// has gone through since it failed before. If not, it is to be tried again after wait.
+// has gone through since the event's last failure. Otherwise try the event again after wait.
 func (o *Outage) Failed(f Failure) (own bool, wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -128,11 +128,11 @@ func (o *Outage) Failed(f Failure) (own bool, wait time.Duration) {
 	return f.Answered, wait
 }
 
-// Hold returns the time for which an event has to wait before it is tried, because those of its type fail; 0 if it may
-// be tried now. One in a while may.
+// Hold returns how long an event must wait because its type is in an outage; 0 if it may be tried now. In an outage one
+// event of the type may be tried after each pause.
 //
-// The events that wait are looked at one after the other, so that many of them take no more of the workers' time than
-// few. No event waits for longer than the outage has lasted.
+// Workers look at the waiting events one after the other, so that many of them take no more of the workers' time than
+// few. No event waits longer than the outage has lasted.
 func (o *Outage) Hold(eventType string) time.Duration {
 	if o == nil {
 		return 0

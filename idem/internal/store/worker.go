@@ -33,7 +33,7 @@ type Claim struct {
 	Waited   time.Duration // since the event arrived
 	Trace    string
 
-	SinceFailure *time.Duration // since an attempt has failed last, also before somebody requeued the event; nil if none has
+	SinceFailure *time.Duration // since the last failed attempt, even if a person has requeued the event; nil if none has failed
 	Again        bool           // the worker had claimed it already, and nobody has ended that claim
 }
 
