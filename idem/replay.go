@@ -227,8 +227,8 @@ var errEarlier = errors.New("an earlier event of the same entity is not done, or
 // DryRunHeader, in a genuine delivery, asks for [Common.DryRun] instead of the work. It tries the handlers of
 // a running application through its network, verification and database. Nothing is stored, so the answer is
 // 503 in any case, which no provider takes for an acknowledgement. The body of the answer has the outcome:
-// {"received":false,"dry_run":"done"}. An event of a canary needs no handler. The value of the header is the [BodyID] of
-// the body that was sent: if another one arrives that names no such event, the answer's reason says that. Any other
+// {"received":false,"dry_run":"done"}. An event of a canary needs no handler. The value of the header is the [BodyID]
+// of the body that was sent: if another one arrives that names no such event, the answer's reason says that. Any other
 // value does as well.
 const DryRunHeader = "Idem-Dry-Run"
 

@@ -119,8 +119,8 @@ func (r *run) tellTheTime(ctx context.Context) error {
 	return disagree("the database", at, asked)
 }
 
-// disagree returns an error if another clock's time, at, differs from this machine's by more than half of lag: a reading
-// counts as older than it is by lag. asked is the time of the question, by this machine.
+// disagree returns an error if another clock's time, at, differs from this machine's by more than half of lag: a
+// reading counts as older than it is by lag. asked is the time of the question, by this machine.
 func disagree(whose string, at, asked time.Time) error {
 	if at.After(asked.Add(-lag/2)) && at.Before(time.Now().Add(lag/2)) {
 		return nil

@@ -131,11 +131,11 @@ func (c Change) moves() bool {
 // events of a charge are booked one after the other. Asaas sends a Checkout's session in some bodies only, so a name of the charge
 // that an event leaves out, or has as null or "", stays as it was, and one that the row has not is taken from an older event, too.
 //
-// The error is an [idem.NoRetry] for an event without a time, for a charge's id that is no text, for a status that is newer
-// than this module, and for a refund that is done and has no amount. It is one if the money may have been booked before:
-// for a charge with a row under another scope, unless [Apart] allows that, and for a charge without a row that was made
-// before the table is complete, or has a done event. It is also one for an event of another account than the scope's
-// earlier events.
+// The error is an [idem.NoRetry] for an event without a time, for a charge's id that is no text, for a status that is
+// newer than this module, and for a refund that is done and has no amount. It is one if the money may have been booked
+// before: for a charge with a row under another scope, unless [Apart] allows that, and for a charge without a row that
+// was made before the table is complete, or has a done event. It is also one for an event of another account than the
+// scope's earlier events.
 func Copy(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) (Change, error) {
 	return copyEvent(ctx, tx, e, false)
 }

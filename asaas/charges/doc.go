@@ -59,8 +59,9 @@
 //	REFUNDED, CHARGEBACK_REQUESTED, CHARGEBACK_DISPUTE,        0      0
 //	  AWAITING_CHARGEBACK_REVERSAL
 //
-// rest is Value less the refunds that are DONE. Refunding is the amount of pending refunds; a careful merchant ships when Paid less Refunding is the total. Value has the interest of a late payment:
-// compare OriginalValue with the price. A charge that was removed keeps its status, which is of one that is not paid.
+// rest is Value less the refunds that are DONE. Refunding is the amount of pending refunds; a careful merchant ships
+// when Paid less Refunding is the total. Value has the interest of a late payment: compare OriginalValue with the
+// price. A charge that was removed keeps its status, which is of one that is not paid.
 //
 // # Look at the table
 //
@@ -72,23 +73,24 @@
 //	select c.* from asaas_charges c
 //	where paid > 0 and not exists (select from orders o where o.id = c.external_reference or o.checkout = c.checkout_session);
 //
-// lists paid charges without an order; [Unmatched] does so for health. [Daily] books missed events, and [Prove] compares a
-// day with the account's statement. GORM, sqlc and database/sql use the handler's transaction as in any handler (package
-// idemsql), and the table as any table. [Copy] copies an event, and returns the change.
+// lists paid charges without an order; [Unmatched] does so for health. [Daily] books missed events, and [Prove]
+// compares a day with the account's statement. GORM, sqlc and database/sql use the handler's transaction as in any
+// handler (package idemsql), and the table as any table. [Copy] copies an event, and returns the change.
 //
 // # Several accounts
 //
 // Your own tables have the account's scope, c.After.Scope, in their keys. The table of charges has one row for each
-// charge, whatever its scope: an event of the charge under a second scope is parked, with both names in its error. An event
-// of another account than the scope's earlier events is parked, too. The command idem rescope moves the table with the
-// events. [Apart] is for the sandbox beside production.
+// charge, whatever its scope: an event of the charge under a second scope is parked, with both names in its error. An
+// event of another account than the scope's earlier events is parked, too. The command idem rescope moves the table
+// with the events. [Apart] is for the sandbox beside production.
 //
 // # Start in a shop that runs already
 //
 // The row of a charge that another program has booked is not there yet, and its first event here would book all of it again. So
-// the table records for each account since when it is complete: since the account's first charge, and in a new shop since
-// the day on which [Migrate] made it. The first event of an older charge, or of a charge with a done event, is parked, with
-// the remedy in its error. A new shop notices nothing. A shop that runs already starts in three steps, for each account:
+// the table records for each account since when it is complete: since the account's first charge, and in a new shop
+// since the day on which [Migrate] made it. The first event of an older charge, or of a charge with a done event, is
+// parked, with the remedy in its error. A new shop notices nothing. A shop that runs already starts in three steps, for
+// each account:
 //
 //  1. Register charges.Handler(nil) beside the old handlers. It copies every charge and books nothing; the old handlers
 //     go on booking.

@@ -22,8 +22,8 @@ func Find(ctx context.Context, db DB, name string, n int) ([]Charge, error) {
 	return list(ctx, db, `where $1 in (external_reference, installment, subscription, checkout_session, customer) order by at desc, id limit $2`, name, n)
 }
 
-// named are the charges c. Their names have the database's collation, as the columns of the application have: with another
-// one Postgres would not use the indexes of those columns.
+// named are the charges c. Their names have the database's collation, as the columns of the application have: with
+// another one Postgres would not use the indexes of those columns.
 var named = func() string {
 	list := "scope, id, customer, erased, open, " + columns
 	for _, name := range []string{"external_reference", "installment", "subscription", "checkout_session", "payment_link", "pix_qr_code_id"} {

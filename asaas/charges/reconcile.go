@@ -74,15 +74,15 @@ type Report struct {
 }
 
 // Reconcile books missed events: it reads charges from Asaas, copies each into its row, and calls Apply with the
-// difference, each in a transaction of its own. It may run at any time, also while events are on their way: an event that
-// comes after its charge was read changes nothing. [Daily] calls it each day.
+// difference, each in a transaction of its own. It may run at any time, also while events are on their way: an event
+// that comes after its charge was read changes nothing. [Daily] calls it each day.
 //
 // It reads the charges that were made in the gap, those whose money came in it, those that a movement in the account's
-// statement names, and the other open charges of the table. With Unsettled, it reads the cards whose money is to come. It
-// misses a cash receipt that was undone, if it predates the gap or its charge was removed; a charge that was made and
-// removed in the gap, which is worth 0; a change of a charge that is neither open nor in the statement; and charges that
-// Asaas's lists show late. A reading counts as an hour older than it is, so that an event never loses against it; the next
-// run covers that hour.
+// statement names, and the other open charges of the table. With Unsettled, it reads the cards whose money is to come.
+// It misses a cash receipt that was undone, if it predates the gap or its charge was removed; a charge that was made
+// and removed in the gap, which is worth 0; a change of a charge that is neither open nor in the statement; and charges
+// that Asaas's lists show late. A reading counts as an hour older than it is, so that an event never loses against it;
+// the next run covers that hour.
 //
 // An error ends the run, for example if a list moved five times while it was read. The Report is valid all the same: give
 // its Cursor to another run.

@@ -15,9 +15,9 @@ import (
 )
 
 // Filled records that the account's table is complete since a day, by the calendar of Brasília: of the charges made on
-// that day or later, other programs have booked only those that have a row. The first event of an older charge without a
-// row is refused: another program may have booked a part of it. Use the zero time for an account of which no other program
-// has ever booked a charge, and in tests.
+// that day or later, other programs have booked only those that have a row. The first event of an older charge without
+// a row is refused: another program may have booked a part of it. Use the zero time for an account of which no other
+// program has ever booked a charge, and in tests.
 //
 // Reconcile without a function calls Filled once it has made the rows. If an earlier day is recorded, that day stays.
 func Filled(ctx context.Context, db DB, scope string, since time.Time) error {
@@ -121,8 +121,8 @@ func hasEvents(ctx context.Context, db DB) (bool, error) {
 	return one[bool](ctx, db, `select to_regclass('idem_events') is not null`)
 }
 
-// keys returns the first possible row key of the account's events in idem_events, and the first key after them. The scope
-// is escaped in a row key.
+// keys returns the first possible row key of the account's events in idem_events, and the first key after them. The
+// scope is escaped in a row key.
 func keys(scope string) (first, after string) {
 	account := "asaas/" + url.PathEscape(scope)
 	return account + "/", account + "0"

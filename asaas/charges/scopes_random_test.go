@@ -20,9 +20,9 @@ func TestNoOrderOfRescopesEventsAndRunsBooksAChargeTwice(t *testing.T) {
 	manyStories(t, 40)
 }
 
-// story is a random history of two accounts: ours begins without a scope and gets one at some time, another one joins late; events come
-// under the old, the new and wrong names, and Daily runs with wrong settings. What is in the ledger is always what the table
-// says, and what Asaas says in the end.
+// story is a random history of two accounts: ours begins without a scope and gets one at some time, another one joins
+// late; events come under the old, the new and wrong names, and Daily runs with wrong settings. What is in the ledger
+// is always what the table says, and what Asaas says in the end.
 type story struct {
 	*town
 	rand         *rand.Rand
@@ -116,7 +116,8 @@ func (h *story) any(bodies [][]byte) []byte {
 	return bodies[h.rand.IntN(len(bodies))]
 }
 
-// happen has a charge be made, or go on, at an account. A charge of theirs may be of before it joined here, when another program booked it.
+// happen has a charge be made, or go on, at an account. A charge of theirs may be of before it joined here, when
+// another program booked it.
 func (h *story) happen(s *side) {
 	var body []byte
 	if n := len(s.charges); n > 0 && h.rand.IntN(3) > 0 {
@@ -172,8 +173,8 @@ func (h *story) daily(client *asaas.Client, scope string) {
 	}
 }
 
-// check compares the ledger with the table: no charge has two rows, is booked under two names or twice, and none of another account's
-// is booked under ours.
+// check compares the ledger with the table: no charge has two rows, is booked under two names or twice, and none of
+// another account's is booked under ours.
 func (h *story) check(what string) {
 	h.Helper()
 	rows, _ := h.pool.Query(h.Context(), `select c.id || ' under ' || string_agg(c.scope, ' and ') from asaas_charges c

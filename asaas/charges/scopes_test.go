@@ -447,7 +447,8 @@ func TestAScopeThatIsLeftOutOrMisspelledIsRefusedAtStart(t *testing.T) {
 	}
 }
 
-// An account without a scope goes on beside those that have one, and one that has just joined is read from its first event on.
+// An account without a scope goes on beside those that have one, and one that has just joined is read from its first
+// event on.
 func TestAScopeIsTakenWhereItMayBeRight(t *testing.T) {
 	t.Parallel()
 	s := newTown(t, 0)

@@ -9,7 +9,8 @@ import (
 	"github.com/paghooks/paghooks/asaas/charges"
 )
 
-// A publication for all tables, as a copy to another server has it, has Postgres refuse every change of a table without a key.
+// A publication for all tables, as a copy to another server has it, has Postgres refuse every change of a table without
+// a key.
 func TestEveryTableCanBeChangedUnderAPublication(t *testing.T) {
 	t.Parallel()
 	pool := newTables(t)
@@ -44,7 +45,8 @@ func TestEveryTableCanBeChangedUnderAPublication(t *testing.T) {
 	}
 }
 
-// The order of another language's text changes with the system's library, under the index: then a row is not found, and comes twice.
+// The order of another language's text changes with the system's library, under the index: then a row is not found, and
+// comes twice.
 func TestNoIndexOfTextDependsOnTheSystemsLibrary(t *testing.T) {
 	t.Parallel()
 	pool := newTables(t)

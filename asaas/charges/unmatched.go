@@ -19,8 +19,8 @@ import (
 type Unmatched struct {
 	DB DB
 
-	// Scope is the account whose charges are listed. With several accounts, "" lists the charges of all: then Known has to
-	// compare c.scope, because two accounts may have the same references.
+	// Scope is the account whose charges are listed. With several accounts, "" lists the charges of all: then Known has
+	// to compare c.scope, because two accounts may have the same references.
 	Scope string
 
 	// Known is an SQL condition on the row c of asaas_charges, true for a charge that the application has a place for. Never

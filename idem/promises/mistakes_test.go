@@ -234,7 +234,8 @@ func openForMistakes(t *testing.T) (pool *pgxpool.Pool, look *app) {
 	}), look
 }
 
-// mistakes are all that end at once, those that are not about SQL that ends the transaction first. Those of hanging end when their time is over.
+// mistakes are all that end at once, those that are not about SQL that ends the transaction first. Those of hanging end
+// when their time is over.
 var mistakes = testkit.First(30, slices.Concat([]mistake{
 	{"returns an error", "it says so itself", "no such order", failing},
 	{"panics", "a mistake of its own ends no process", "nil order", func(context.Context, pgx.Tx) error { panic("nil order") }},

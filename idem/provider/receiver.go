@@ -155,9 +155,9 @@ func (d *Dispatcher) AlwaysScoped() bool {
 }
 
 // Route implements [idem.Source]. An event that lacks an essential field is an error: its struct would
-// hold zeros that the provider did not send. A body that is not JSON is an error also without a handler. Any other field that is null or missing is handled, and
-// reported by [Dispatcher.Drift]. An event in which no money moved goes to the handler of its type, with
-// AllowTest.
+// hold zeros that the provider did not send. A body that is not JSON is an error also without a handler. Any other
+// field that is null or missing is handled, and reported by [Dispatcher.Drift]. An event in which no money moved goes
+// to the handler of its type, with AllowTest.
 func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
 	if e.Type != Plain(e.Type) && d.Ignores(e.Type) {
 		return nil, nil

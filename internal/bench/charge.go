@@ -18,8 +18,8 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// copiedEffects is a query of the events whose charge was copied, and of the cents of all charges: each charge has those
-// of its newest event.
+// copiedEffects is a query of the events whose charge was copied, and of the cents of all charges: each charge has
+// those of its newest event.
 const copiedEffects = `
 select (select count(*) from idem_events where state = 'done') + (select count(*) from processed), coalesce(sum(cents), 0)::bigint from orders`
 
@@ -42,8 +42,8 @@ func bookDifference(ctx context.Context, tx pgx.Tx, charge string, cents int64) 
 	return err
 }
 
-// upsert has the columns of charges.Copy. Its update returns what was paid before, as one statement that an engineer writes by
-// hand: where two events of a new charge come at once, that would be wrong.
+// upsert has the columns of charges.Copy. Its update returns what was paid before, as one statement that an engineer
+// writes by hand: where two events of a new charge come at once, that would be wrong.
 var upsert = func() string {
 	columns := []string{
 		"status", "value", "original_value", "net_value", "refunded", "refunding", "paid", "received", "deleted", "anticipated", "billing_type",
@@ -62,8 +62,8 @@ where (c.at, c.number, c.event) < (excluded.at, excluded.number, excluded.event)
 returning coalesce((select paid from was), 0)`
 }()
 
-// copyByHand is a receiver that decodes the whole event and copies its charge: BEGIN; INSERT … ON CONFLICT DO NOTHING; the
-// upsert; UPDATE; COMMIT.
+// copyByHand is a receiver that decodes the whole event and copies its charge: BEGIN; INSERT … ON CONFLICT DO NOTHING;
+// the upsert; UPDATE; COMMIT.
 func copyByHand(pool *pgxpool.Pool) http.Handler {
 	return receive(func(ctx context.Context, _ *handEvent, body []byte) error {
 		var e asaas.PaymentEvent

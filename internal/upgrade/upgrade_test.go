@@ -30,8 +30,8 @@ type upgraded struct {
 	handled   chan string
 }
 
-// eachVersion runs a test on the tables of each frozen version, which are migrated, and on those of this version as they
-// would be frozen today: until the first version there are no others.
+// eachVersion runs a test on the tables of each frozen version, which are migrated, and on those of this version as
+// they would be frozen today: until the first version there are no others.
 func eachVersion(t *testing.T, test func(*upgraded)) {
 	t.Helper()
 	t.Run("this version", func(t *testing.T) {

@@ -7,7 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// gen imports nothing of the root module, and the root none of gen's. What both compare bodies by is one text all the same.
+// gen imports nothing of the root module, and the root none of gen's. What both compare bodies by is one text all the
+// same.
 func TestTheGeneratorComparesBodiesAsPackageDriftDoes(t *testing.T) {
 	t.Parallel()
 	root, err := os.ReadFile("../../../internal/shape/shape.go")

@@ -31,11 +31,12 @@ import (
 // dry run does not publish.
 //
 // The broker is unavailable once three different messages in a row have failed. Workers then try one message at a time;
-// once the broker takes one, they publish the others at once. A broker may refuse the messages of one Type only, because a
-// topic is missing, full or forbidden. Then workers try one message of that Type now and then. The others of the Type wait,
-// at most for as long again as the outage has lasted. Messages of other Types do not wait, unless they have the same Key.
-// Give the messages of each topic Types of their own. Package health shows both outages as broker, and names the Type.
-// Neither counts towards MaxAttempts, and no message is parked for it. During an outage Replay stops with the broker's error.
+// once the broker takes one, they publish the others at once. A broker may refuse the messages of one Type only,
+// because a topic is missing, full or forbidden. Then workers try one message of that Type now and then. The others of
+// the Type wait, at most for as long again as the outage has lasted. Messages of other Types do not wait, unless they
+// have the same Key. Give the messages of each topic Types of their own. Package health shows both outages as broker,
+// and names the Type. Neither counts towards MaxAttempts, and no message is parked for it. During an outage Replay
+// stops with the broker's error.
 //
 // A message is at fault itself if it fails again after another one of its Type has gone through, or with
 // [broker.ErrTooLarge] or [broker.ErrNoQueue]: it is tried again after Backoff, and parked after MaxAttempts. After

@@ -1,5 +1,5 @@
-// Package outage recognizes outages of an outbox's broker: of the whole broker, and of single types of messages while it
-// takes others.
+// Package outage recognizes outages of an outbox's broker: of the whole broker, and of single types of messages while
+// it takes others.
 //
 // A faulty message and an unavailable broker give the same error. Other messages tell them apart: in an outage several
 // different messages fail with no success between.

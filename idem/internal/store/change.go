@@ -244,8 +244,8 @@ where source = $1 and not exists (select from idem_events where event >= $1 || '
 	return tag.RowsAffected(), tx.SendBatch(ctx, b).Close()
 }
 
-// RescopeProvider moves the rows of the provider's own tables by the function SOURCE_rescope(was text, becomes text) along
-// the search_path, if there is one. The function gets the scopes without escapes.
+// RescopeProvider moves the rows of the provider's own tables by the function SOURCE_rescope(was text, becomes text)
+// along the search_path, if there is one. The function gets the scopes without escapes.
 func RescopeProvider(ctx context.Context, tx DB, from, to Account) error {
 	var function *string
 	const find = `select to_regprocedure(quote_ident($1 || '_rescope') || '(text, text)')::regproc::text`

@@ -3,11 +3,11 @@ package doctor
 // access finds roles that may read the bodies of events, or write the tables, without need: a host that publishes the
 // schema public by an API grants all rights on every new table to the roles of that API.
 //
-// It leaves out the owner, its members, superusers, the current role, and the roles of which the current one is a member,
-// unless the current one is the owner, which may be a member of every role. It also leaves out a role that can log in and
-// has the rights of an application only: select, insert, update and delete, and not truncate, which comes with "all".
-// Members of pg_read_all_data and pg_write_all_data have no grant on these tables: an administrator has given them all
-// tables of the server. Row level security without a policy hides a table from the other roles.
+// It leaves out the owner, its members, superusers, the current role, and the roles of which the current one is a
+// member, unless the current one is the owner, which may be a member of every role. It also leaves out a role that can
+// log in and has the rights of an application only: select, insert, update and delete, and not truncate, which comes
+// with "all". Members of pg_read_all_data and pg_write_all_data have no grant on these tables: an administrator has
+// given them all tables of the server. Row level security without a policy hides a table from the other roles.
 const access = `
 with tables as (
 	select c.oid, relname as name, relowner as owner, relnamespace as schema, relacl as acl,

@@ -2,10 +2,10 @@ package doctor
 
 import "context"
 
-// order finds indexes of text that were made with another version of the system's library, as after a new base image or a
-// physical copy. If the library's order has changed, queries miss rows, and a unique key accepts a row twice. order looks
-// at the indexes of all tables of the database, because the application books by its own. The indexes of package idem are
-// in the order of bytes, which never changes.
+// order finds indexes of text that were made with another version of the system's library, as after a new base image or
+// a physical copy. If the library's order has changed, queries miss rows, and a unique key accepts a row twice. order
+// looks at the indexes of all tables of the database, because the application books by its own. The indexes of package
+// idem are in the order of bytes, which never changes.
 func (e *examination) order(ctx context.Context) ([]Finding, error) {
 	version, err := one[int](ctx, e, `select current_setting('server_version_num')::int`)
 	if err != nil {
