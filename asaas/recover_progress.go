@@ -61,9 +61,9 @@ type RecoveryProgress struct {
 	Replayed idem.Replayed
 	// Owed is of RecoveryOwed.
 	Owed []Owed
-	// SilentSince is of RecoveryOwed: when the application got its last event before
-	// a queue that was held up was released, if that is longer ago than 14 days. Asaas
-	// deletes events that have waited so long. Otherwise, and if no event is stored, it is zero.
+	// SilentSince is of RecoveryOwed: the time of the application's last event before the
+	// queue was released, if that is longer ago than 14 days, after which Asaas deletes
+	// waiting events. Otherwise, and if no event is stored, it is zero.
 	SilentSince time.Time
 }
 

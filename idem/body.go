@@ -88,15 +88,15 @@ func checkBody(e Event) error {
 	}
 	return &rejection{
 		status: http.StatusServiceUnavailable, reason: ReasonEmptyBody,
-		says: "the body is empty: something in front of the receiver has read it, as a middleware does that logs bodies: " +
-			"have it put the body back, r.Body = io.NopCloser(bytes.NewReader(body)), or come after the receiver",
+		says: "the body is empty: something in front of the receiver has read it, a middleware that logs bodies for example: " +
+			"have it put the body back, r.Body = io.NopCloser(bytes.NewReader(body)), or run after the receiver",
 	}
 }
 
 // unreadable is the error of a body that names no event.
 func unreadable(body []byte) error {
-	return fmt.Errorf("idem: the body is not an event: it is %s: unless the provider sends it so, something in front of the receiver has changed it: "+
-		"have that pass bodies as they came, have the provider deliver the event again, and discard this one", look(body))
+	return fmt.Errorf("idem: the body is not an event, it is %s: if the provider did not send it so, something in front of the receiver has changed it; "+
+		"have that pass bodies on unchanged, have the provider deliver the event again, and discard this one", look(body))
 }
 
 // look names the form of a body that names no event, without any of its content.

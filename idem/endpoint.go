@@ -29,8 +29,8 @@ import (
 type Endpoint struct {
 	// MaxBody is the largest number of bytes of a body; a larger body is answered with 413, and counts as a failed
 	// delivery. Default: 16 MiB. Most events have a few thousand bytes, but Asaas's CHECKOUT events hold the pictures
-	// of the items, as base64: three photos of 4 MB fit. A strange sender's body is not read where a token is sent;
-	// where the body is signed, it takes memory while it arrives, for 8 seconds at most.
+	// of the items in base64: MaxBody has room for three photos of 4 MB. With a token, the receiver does not read a
+	// stranger's body; with a signature, the body takes memory while it arrives, for 8 seconds at most.
 	MaxBody int64
 
 	// Logger gets a line per delivery and attempt, without bodies or secrets: failures as errors, refusals as
@@ -137,7 +137,7 @@ func (ep *Endpoint) serve(
 }
 
 // dryAnswer returns the answer to a delivery with [DryRunHeader]. If the header has the [BodyID] of another body, and
-// the receiver did not recognize the event, something has changed the body on the way, which is the cause.
+// the receiver did not recognize the event, the cause is a body that was changed on the way.
 func dryAnswer(r *http.Request, e Event, outcome Outcome, err error) string {
 	sent, changed := r.Header.Get(DryRunHeader), false
 	switch outcome {

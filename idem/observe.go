@@ -143,8 +143,7 @@ func (s *span) report(ctx context.Context, o Observation) {
 	}
 }
 
-// call calls a function of the application that watches events, and returns its result. A panic is logged, and
-// has no other effect.
+// call calls an Observe function or a Tracer, and returns its result. A panic is logged, and has no other effect.
 func call[T any](ctx context.Context, ep *Endpoint, name string, e Event, f func() T) (result T) {
 	if err := pgtx.Protect(func() error { result = f(); return nil }); err != nil {
 		ep.logError(ctx, "webhook "+name+" failed", e, err)
@@ -175,8 +174,8 @@ func (ep *Endpoint) countFailures(o Observation) {
 	}
 }
 
-// reasonOf names the reason for which a genuine delivery has failed, for package health, and the remedy if it is
-// the same in every program.
+// reasonOf returns the reason of a failed genuine delivery for package health, and the remedy if that is the same in
+// every program.
 func reasonOf(err error) (reason, hint string) {
 	rejected, is := errors.AsType[*rejection](err)
 	switch {

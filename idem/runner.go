@@ -29,11 +29,11 @@ type runner struct {
 	workers  sync.WaitGroup
 	timedOut atomic.Int64 // handlers that did not return when they were stopped
 	position claims.Position
-	others   bool      // in an outage, the next search is for an event of another type than those that fail
+	others   bool      // in an outage, the next search is for an event of a type without failures
 	othersAt time.Time // when the next such search is made
-	heldAt   time.Time // when events of types that an outbox's broker refuses were last put off, many at once
+	heldAt   time.Time // when holdMany last put off events
 
-	holds     atomic.Bool // since then one of them was put off
+	holds     atomic.Bool // since heldAt, a worker has put off an event
 	postponed atomic.Bool // since drain looked last, an event was postponed by a moment
 	searchAll atomic.Bool // the next search begins at the start: the end of a claim may not be recorded
 	powerless atomic.Bool // the log says that sessions of dead workers cannot be ended

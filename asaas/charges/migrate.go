@@ -33,8 +33,8 @@ type DB interface {
 // search_path. Call it at every start, after idem.Migrate: what was done before is skipped, and any number of
 // processes may call it at once.
 //
-// The table of a new shop is complete from the day on which it was made. An account that joins later, or whose payments
-// other handlers have booked so far, begins with its first event here: see [Filled].
+// In a new shop the table is complete from the day on which it was made. For an account that joins later, or whose
+// payments other handlers have booked so far, it is complete from the account's first charge here: see [Filled].
 func Migrate(ctx context.Context, db DB) error {
 	if err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return migrate(ctx, tx) }); err != nil {
 		return fmt.Errorf("asaas/charges: migrating the tables: %w", err)

@@ -35,11 +35,11 @@ func one[T any](ctx context.Context, db DB, sql string, args ...any) (v T, err e
 
 const (
 	mostRuns = 10                    // of a transaction that Postgres asks to run again
-	stagger  = 20 * time.Millisecond // the most that the second run waits; each further one waits longer
+	stagger  = 20 * time.Millisecond // the longest pause before the second run; later ones are longer
 )
 
 // again calls do until Postgres does not ask for another run (40001, 40P01), as for a handler's transaction. In a
-// transaction of the caller's, that is the caller's to do.
+// transaction of the caller's, again calls do once: the caller has to repeat it.
 func again(ctx context.Context, db DB, do func() error) error {
 	for runs := 1; ; runs++ {
 		err := do()

@@ -34,7 +34,7 @@ func Filled(ctx context.Context, db DB, scope string, since time.Time) error {
 // share no ids, so [Copy] refuses a charge of theirs that comes under a second scope.
 func Apart(ctx context.Context, db DB, scope string) error {
 	if scope == "" {
-		return errors.New("asaas/charges: the account to set apart has no scope: give the sandbox's one")
+		return errors.New("asaas/charges: the account to set apart has no scope: give the sandbox's account a scope")
 	}
 	err := begin(ctx, db, func(tx pgx.Tx) error {
 		const apart = `insert into asaas_charges_since as s (scope, since, apart) values ($1, ` + today + `, true)
@@ -151,7 +151,7 @@ func (c *Charge) tooOld(since time.Time) error {
 
 func (c *Charge) unknown(why string) error {
 	return fmt.Errorf("asaas/charges: %s of the account %q %sand its row is missing: what another program has booked "+
-		"of it is not known. If none has, call charges.Filled(ctx, pool, %[2]q, time.Time{}) once, and replay the event. Else run the handlers that booked it, "+
+		"of it is not known. If none has, call charges.Filled(ctx, pool, %[2]q, time.Time{}) once, and replay the event. Otherwise run the handlers that booked it, "+
 		"beside charges.Handler(nil), until charges.Reconcile has filled the table: docs/import.md", c.ID, c.Scope, why)
 }
 

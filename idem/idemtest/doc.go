@@ -73,8 +73,8 @@
 //     binary makes a database idemtest_… there, so that no LISTEN hears the NOTIFY of
 //     another binary, and nothing else is touched. A role without CREATEDB makes its
 //     schemas in the given database, and a line on stderr says so. DATABASE_URL is
-//     not used: that may be an application's own. It must be a direct connection: a
-//     pooler like PgBouncer forgets the schema.
+//     not used: it may be an application's own. The address must not be a pooler's:
+//     PgBouncer, for example, forgets the schema.
 //  2. PostgreSQL 13 or later on this machine: its programs initdb and postgres
 //     on PATH, or where pg_config says, or where packages put them, the highest
 //     version first. They run a cluster in memory, reached through a socket
@@ -95,8 +95,7 @@
 //
 // The first pool of a test binary takes about 0.04 s of processor time in the first way, 0.16 s in
 // the second, and 0.75 s where there is no copy yet. Each further one takes 2 ms, and 20 ms
-// with [idem.Migrate]. So a server for all binaries is worth its while in a large
-// repository, and not needed in a small one.
+// with [idem.Migrate]. So a large repository should give all its binaries one server.
 //
 // # Leftovers
 //

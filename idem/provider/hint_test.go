@@ -14,7 +14,7 @@ import (
 // A variable of a deployment has more in it than the provider's token, and no screen shows what.
 func TestARefusalSaysWhatAConfiguredSecretHasTooMuch(t *testing.T) {
 	t.Parallel()
-	const token, quotes, invisible, compare = "tok-0123456789abcdef", "is in quotes, which are taken for a part of it: strip the quotes", "has invisible characters", "compare it with the webhook's"
+	const token, quotes, invisible, compare = "tok-0123456789abcdef", "is in quotes, which count as a part of it: remove them", "has invisible characters", "compare it with the webhook's"
 	for _, tt := range []struct{ why, configured, want string }{
 		{"quotes of a .env file", `"` + token + `"`, quotes},
 		{"single ones", "'" + token + "'", quotes},

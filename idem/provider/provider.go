@@ -51,11 +51,11 @@ type Dispatcher struct {
 	AllowFrom []netip.Prefix
 
 	// ClientAddrHeader names the header in which the nearest proxy writes the
-	// sender's address: its last element counts. That is X-Forwarded-For behind one proxy,
-	// CF-Connecting-IP behind Cloudflare and another one, or Forwarded, of which the
-	// parameter for is read. A refusal names the address that was taken. Default: "", the
-	// address of the connection. Name a header only behind a proxy that writes it, else the
-	// sender does.
+	// sender's address: its last element counts. Use X-Forwarded-For behind one proxy,
+	// CF-Connecting-IP behind Cloudflare and another proxy, or Forwarded, whose parameter
+	// for has the address. A refusal names the address. Default: "", the address of the
+	// connection. Name a header only behind a proxy that writes it: otherwise the sender
+	// writes it.
 	ClientAddrHeader string
 
 	// AllowTest gives events in which no money moved to the handlers of their type,
@@ -136,8 +136,9 @@ type Definition struct {
 
 	// Guard, if not nil, judges each delivery once more: err is nil for one that is verified, or the
 	// error that it has. Guard returns err, or an [*idem.Refusal] of its own with the remedy: for a
-	// request that is genuine and no event, which is answered 503 and counts as a failed delivery, or
-	// that no secret can verify. With an error, body may be nil, not read. What is not verified stays so.
+	// genuine request that is no event, which is answered 503 and counts as a failed delivery, or for
+	// a request that no secret can verify. With an error, body may be nil, not read. Guard cannot
+	// accept a delivery that is not verified.
 	Guard func(h http.Header, body []byte, err error) error
 
 	Empty func(eventType string) any // a pointer to a new event struct; nil for a type that is not known
@@ -157,7 +158,7 @@ type Naming struct {
 	Clock     func(text string) (time.Time, error) // reads a time; nil: as value.Time does
 	Ping      string                               // a root member that only tests of the address have
 	Canonical func(eventType string) string        // the constant of a type that comes by several names; nil: there is none
-	Events    []Names                              // of all types that are known
+	Events    []Names                              // of all known types
 }
 
 // Names are the places of names that events of some types have of their own.

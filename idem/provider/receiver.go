@@ -299,7 +299,7 @@ func (p *Definition) scopeOf(scheme Scheme, h http.Header, body []byte, accounts
 	}
 }
 
-const notAsSigned = "something in front of the receiver has changed it, so that no signature fits: have that pass bodies as they came"
+const notAsSigned = "something in front of the receiver has changed it, so that no signature fits: have that pass bodies on unchanged"
 
 // altered refuses a delivery that may be the provider's, but whose body was not read whole or was altered.
 func (p *Definition) altered(reason idem.Reason, hint string) error {

@@ -48,26 +48,26 @@ func termsOf(scheme Scheme) terms {
 	}
 }
 
-// invisible are characters that editors and copying leave in a text, and that no screen shows: a byte order mark,
-// spaces without width, joiners and marks of direction.
+// invisible are characters that editors and copying leave in a text, and that screens do not show: a byte order mark,
+// zero-width spaces, joiners and direction marks.
 const invisible = "\ufeff\u200b\u200c\u200d\u2060\u200e\u200f\u00ad"
 
-// quotes are pairs of quotes that a secret may stand in.
+// quotes are pairs of quotation marks around a secret.
 var quotes = []string{`""`, `''`, "``", "“”", "‘’", "«»", "„“"}
 
-// oddity returns the remedy for a secret that has, around or inside it, what the provider does not send; "" if it has
-// nothing of that. A key in PEM may have it.
+// oddity returns the remedy for a secret with white space, quotes or invisible characters, which the provider does not
+// send; "" if it has none. A key in PEM may have them.
 func (t terms) oddity(secret string) string {
 	fault := ""
 	switch plain := strings.TrimSpace(secret); {
 	case t.secret == "public key":
 		return ""
 	case strings.ContainsAny(secret, invisible):
-		fault = "has invisible characters, such as a byte order mark or a space without width: take them away, typing it anew for example"
+		fault = "has invisible characters, such as a byte order mark or a zero-width space: remove them, for example by typing it anew"
 	case plain != secret:
-		fault = "begins or ends with a space or a line break, which the provider does not send: take it away"
+		fault = "begins or ends with a space or a line break, which the provider does not send: remove it"
 	case slices.ContainsFunc(quotes, func(pair string) bool { return inQuotes(plain, []rune(pair)) }):
-		fault = "is in quotes, which are taken for a part of it: strip the quotes"
+		fault = "is in quotes, which count as a part of it: remove them"
 	default:
 		return ""
 	}

@@ -51,8 +51,8 @@ func placeOf(header string) string {
 	return "the last element of " + header
 }
 
-// clientText returns the address of a request's sender as it is written: that of the connection, or of a header the
-// last element, the one that the nearest proxy wrote. A client can write all others.
+// clientText returns the text of the sender's address: that of the connection, or the last element of a header, which
+// the nearest proxy wrote. A client can write all other elements.
 func clientText(r *http.Request, header string) string {
 	if header == "" {
 		return r.RemoteAddr

@@ -13,8 +13,8 @@ import (
 )
 
 // given returns the server of a connection string, with a database of this program's own
-// in it. Schemas of one database share its notifications: those of another program would
-// hide that one of this program was lost.
+// in it. The schemas of one database share its notifications: another program's would
+// hide a lost notification of this program.
 func given(ctx context.Context, dsn string) (*Server, error) {
 	conn, err := reach(ctx, dsn)
 	if err != nil {
@@ -43,8 +43,8 @@ func reach(ctx context.Context, dsn string) (*pgx.Conn, error) {
 	return pgx.Connect(ctx, dsn)
 }
 
-// mark is the comment of the databases that another program drops when nobody is
-// connected. A database gets it once its program is.
+// mark is the comment of databases that other programs drop when they have no connections.
+// A database gets it once its program is connected.
 const mark = "idemtest: of a test binary, and dropped by the next one"
 
 // own makes the program's database, which Close drops. A test binary does not close its
@@ -72,7 +72,7 @@ func (s *Server) own(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// stay returns a pool that has a connection all the time.
+// stay returns a pool that always has a connection.
 func stay(ctx context.Context, dsn string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // initialized is a file in the user's cache with the data that initdb made, before
 // Postgres ran on it: 30 MB. A copy takes a tenth of initdb's time. An upgrade of PostgreSQL replaces the file.
 //
-// The file is a zip archive, for its checksums: a file that is damaged or half written
-// is as none. Without a cache path is "", and each cluster is made by initdb.
+// The file is a zip archive, for its checksums: a damaged or half-written file counts as
+// missing. Without a cache, path is "", and initdb makes each cluster.
 type initialized struct {
 	path string
 	by   string // identifies the programs

@@ -199,9 +199,9 @@ func outcomeOf(status int, body []byte) (idem.Outcome, error) {
 // changed holds the faults of a body that has not arrived as it was sent.
 var changed = map[idem.Reason]string{
 	idem.ReasonEmptyBody: "the application was reached, and its body arrived empty: something in front of the receiver has read it, " +
-		"a middleware that logs bodies for example: have it put the body back, or come after the receiver",
+		"a middleware that logs bodies for example: have it put the body back, or run after the receiver",
 	idem.ReasonChangedBody: "the application was reached, and another body arrived than was sent: something in front of the receiver has " +
-		"changed, encoded or wrapped it: have that pass bodies as they came",
+		"changed, encoded or wrapped it: have that pass bodies on unchanged",
 	idem.ReasonCutBody: "the application was reached, and its body did not arrive whole: see what cuts bodies off in front of the receiver",
 	idem.ReasonLargeBody: "the application was reached, and its body arrived larger than MaxBody: see what adds to bodies in front of the receiver, " +
 		"or raise MaxBody",

@@ -125,7 +125,7 @@ var variables = []string{
 
 // hints are remedies for errors of Postgres that have one usual cause, by their codes.
 var hints = map[string]string{
-	"08P01": "the pooler takes no such parameter: leave it out of the address, and set it for the role, as docs/postgres.md shows",
+	"08P01": "the pooler refuses this parameter: remove it from the address, and set it for the role, as docs/postgres.md shows",
 	"25006": "it is a replica, or read-only by its settings: give the address of the primary; idem doctor says more",
 	"42501": "idem doctor says which rights are missing",
 	"42703": altered, // no such column

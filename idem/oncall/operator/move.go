@@ -35,9 +35,9 @@ func (a Account) String() string {
 
 // PlanRescope plans to move all that is stored of one scope to another account, in
 // one transaction: events in every state, their bodies and their order, the
-// entries of the audit trail about them, and what a package of the provider stores for
-// each account, such as the charges of package charges. That package's tables have to be
-// in the search_path, as they are for the application.
+// entries of the audit trail about them, and the rows that a package of the provider
+// stores for each account, such as the charges of package charges. The search_path must
+// have that package's tables, as the application's has.
 //
 // An event is recognized by its source, its scope and its id. So an account that gets
 // a scope, or another one, and a source that gets another name have every event of
