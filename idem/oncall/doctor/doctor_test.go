@@ -300,7 +300,7 @@ func TestBodiesThatNameNoEventAreListedAndNotReplayed(t *testing.T) {
 	accept(idem.Event{Payload: []byte(`null`)})
 	accept(idem.Event{Payload: []byte(`null`)})
 	if f := parked(); f.Command != "idem list -source notes -type paghooks.unreadable" || !strings.Contains(f.Evidence, "paghooks.unreadable 2") ||
-		!strings.Contains(f.Remedy, "pass bodies as they came") {
+		!strings.Contains(f.Remedy, "pass bodies on unchanged") {
 		t.Errorf("it finds %+v", f)
 	}
 	accept(idem.Event{ID: "e1", Type: "paid", Payload: []byte(`{"n":"x"}`)})

@@ -69,7 +69,7 @@ func (e *examination) parked(ctx context.Context) ([]Finding, error) {
 
 // sayUnreadable says what to do about bodies that name no event, which replays do not help.
 func sayUnreadable(f *Finding, t store.Trouble) {
-	const remedy = "let what stands in front of the receiver pass bodies as they came, see the error; have the provider deliver those events again, or book what they " +
+	const remedy = "have the gateway or middleware in front of the receiver pass bodies on unchanged, see the error; have the provider deliver those events again, or book what they " +
 		"said in another way (charges.Reconcile for Asaas's charges); then discard these"
 	for _, of := range t.Types {
 		switch {
