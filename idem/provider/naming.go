@@ -176,8 +176,8 @@ func (p *places) of(eventType string) *named {
 	return p.events[""]
 }
 
-// mayName reports whether a text may name an event, if a new one: an envelope around the body may have a name of its own, such as
-// "message" where a provider's are of capital letters.
+// mayName reports whether a text may name an event, if a new one. An envelope around the body may have a
+// name of its own: "message", where a provider's are of capital letters.
 func (p *places) mayName(text string) bool {
 	switch {
 	case p.events[text] != nil, text == PingType, text == store.CanaryType, !p.lower && !p.upper:
