@@ -272,6 +272,14 @@ func TestBodyThatNamesNoEventIsParkedEachTimeItComes(t *testing.T) {
 		{"SNS", nil, func(b []byte) []byte {
 			return []byte(`{"Type":"Notification","MessageId":"1","Message":` + text(b) + `}`)
 		}, envelope},
+		{"a wrapper with a name of its own", nil, func(b []byte) []byte {
+			return []byte(`{"id":"1","event":"message","data":` + string(b) + `}`)
+		}, envelope},
+		{"a wrapper with a capital in its name", nil, func(b []byte) []byte {
+			return []byte(`{"event":"Webhook.received","payload":` + text(b) + `}`)
+		}, envelope},
+		{"a name in small letters", nil, is(`{"id":"evt_9&9","event":"payment_received","payment":{"id":"pay_1"}}`), envelope},
+		{"a name that is a space", nil, is(`{"id":"evt_9&9","event":" ","payment":{"id":"pay_1"}}`), envelope},
 		{"a name that is null", nil, is(`{"id":"evt_9&9","event":null,"payment":{"id":"pay_1"}}`), envelope},
 		{"a name that is empty", nil, is(`{"id":"evt_9&9","event":"","payment":{"id":"pay_1"}}`), envelope},
 		{"nothing in an object", nil, is("{}"), envelope},

@@ -106,7 +106,11 @@ func applied(ctx context.Context, tx pgx.Tx) (n int, err error) {
 		return 0, fmt.Errorf("they are in schema %q, and the first schema of the search_path is %q, which has none: another set would not know "+
 			"what is booked; put %[1]q first in the search_path, or, if %[2]q is to have its own, call charges.MigrateSchema for it", having, first)
 	}
-	err = tx.QueryRow(ctx, `select count(*) from asaas_charges_migrations`).Scan(&n)
+	err = tx.QueryRow(ctx, `select count(complete) from asaas_charges_migrations`).Scan(&n)
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42703" {
+		err = fmt.Errorf("the tables in schema %q are of a version before v0.1.0, which this one does not continue: drop the view asaas_charge_sums and "+
+			"the tables asaas_charges, asaas_charges_since, asaas_charges_runs and asaas_charges_migrations, and fill them anew: %w", first, err)
+	}
 	return n, err
 }
 

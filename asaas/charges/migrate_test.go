@@ -32,6 +32,20 @@ func TestMigrateMakesTheTablesOnceInAnyNumberOfProcesses(t *testing.T) {
 	}
 }
 
+// They have the numbers of today's files, and other columns.
+func TestMigrateRefusesTablesOfAVersionThatWasNotReleased(t *testing.T) {
+	t.Parallel()
+	pool := idemtest.Pool(t)
+	const old = `create table asaas_charges_migrations (version integer primary key, applied_at timestamptz not null default now());
+		insert into asaas_charges_migrations (version) values (1), (2)`
+	if _, err := pool.Exec(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	if err := charges.Migrate(t.Context(), pool); err == nil || !strings.Contains(err.Error(), "before v0.1.0") {
+		t.Errorf("Migrate = %v, want an error that says what to do with the tables", err)
+	}
+}
+
 func TestEachFileMayBeRunAgain(t *testing.T) {
 	t.Parallel()
 	pool := newTables(t)

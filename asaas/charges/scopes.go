@@ -36,15 +36,22 @@ func Apart(ctx context.Context, db DB, scope string) error {
 	if scope == "" {
 		return errors.New("asaas/charges: the account to set apart has no scope: give the sandbox's account a scope")
 	}
-	err := begin(ctx, db, func(tx pgx.Tx) error {
-		const apart = `insert into asaas_charges_since as s (scope, since, apart) values ($1, ` + today + `, true)
-			on conflict (scope) do update set apart = true where not s.apart`
-		if _, err := tx.Exec(ctx, apart, scope); err != nil {
+	is, err := one[bool](ctx, db, `select exists (select from asaas_charges_since where scope = $1 and apart)`, scope)
+	if err == nil && !is {
+		err = begin(ctx, db, func(tx pgx.Tx) error {
+			// A charge that is being copied would get a row that is not apart, and at its next event a second one.
+			if _, err := tx.Exec(ctx, `lock table asaas_charges in share row exclusive mode`); err != nil {
+				return err
+			}
+			const apart = `insert into asaas_charges_since as s (scope, since, apart) values ($1, ` + today + `, true)
+				on conflict (scope) do update set apart = true`
+			if _, err := tx.Exec(ctx, apart, scope); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, `update asaas_charges set apart = scope where scope = $1 and apart = ''`, scope)
 			return err
-		}
-		_, err := tx.Exec(ctx, `update asaas_charges set apart = scope where scope = $1 and apart = ''`, scope)
-		return err
-	})
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("asaas/charges: setting an account apart: %w", err)
 	}

@@ -192,6 +192,39 @@ func TestAChargeThatComesUnderTwoScopesAtOnceIsBookedOnce(t *testing.T) {
 	}
 }
 
+// A process that does not call Apart yet takes an event, while another one starts.
+func TestAnAccountThatIsSetApartWhileItsEventsComeIsBookedOnce(t *testing.T) {
+	t.Parallel()
+	s := newTown(t, 0)
+	if err := charges.Filled(t.Context(), s.pool, slash, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	s.want("done", slash, madeDaysAgo(0).Created())
+	charge := madeDaysAgo(0)
+	charge.Created()
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dispatch(t.Context(), tx, newEvents(book), slash, charge.Confirmed()); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- charges.Apart(t.Context(), s.pool, slash) }()
+	const waits = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+	for query(t, s.pool, waits) == "0" && len(ended) == 0 {
+	}
+	err = tx.Commit(t.Context())
+	if err := errors.Join(err, <-ended); err != nil {
+		t.Fatal(err)
+	}
+	s.want("done", slash, charge.Received())
+	s.wantBooked(slash + ": 100.00")
+	if got, want := query(t, s.pool, `select string_agg(distinct apart, ',') from asaas_charges`), slash; got != want {
+		t.Errorf("the rows are apart as %q, want %q", got, want)
+	}
+}
+
 // docs/recipes.md, "Several accounts": a card is confirmed, the account gets a scope, and its money comes.
 func TestRescopeMovesTheChargesWithTheEvents(t *testing.T) {
 	t.Parallel()

@@ -9,16 +9,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/value"
 	"github.com/paghooks/paghooks/internal/peek"
 )
 
 // Identify names the event of a verified body. It never fails: a body that cannot
 // be read has no Type, and an ID made by [idem.BodyID], as has an id that is not
-// valid Unicode. Scope is left to the caller.
+// valid Unicode. Nor has a body a Type whose name has a space, or lower-case or capital letters that
+// no known name has: it is an envelope's. Scope is left to the caller.
 //
 // The body is not decoded, only looked through for its names: a field that does
 // not fit its type is found when the event is routed to a handler. Names that only signed headers
@@ -85,6 +88,9 @@ func (p *Definition) identify(body []byte, root members, headers words) (idem.Ev
 	case p.Naming.Canonical != nil:
 		plain = p.Naming.Canonical(plain)
 	}
+	if !at.mayName(plain) {
+		plain = ""
+	}
 	own := at.of(plain)
 	e := idem.Event{Source: p.Source, ID: said.id, Type: plain, Key: root.first(own.key), Payload: body}
 	if e.ID == "" {
@@ -132,6 +138,7 @@ type places struct {
 	eventType, ping path
 	ids, times      []path
 	events          map[string]*named
+	lower, upper    bool // letters that the names of events have
 }
 
 // named holds the places of an event type's names.
@@ -152,6 +159,8 @@ func (p *Definition) places() *places {
 		for _, own := range n.Events {
 			for _, t := range own.Types {
 				p.read.events[t] = &named{p.Empty(t), pathsOf(own.Key), pathsOf(own.ID), pathsOf(own.Times), pathOf(own.Test), own.Ping}
+				p.read.lower = p.read.lower || strings.ToUpper(t) != t
+				p.read.upper = p.read.upper || strings.ToLower(t) != t
 			}
 		}
 		p.read.events[""] = new(named)
@@ -165,6 +174,18 @@ func (p *places) of(eventType string) *named {
 		return known
 	}
 	return p.events[""]
+}
+
+// mayName reports whether a text may name an event, if a new one. An envelope around the body may have a
+// name of its own: "message", where a provider's are of capital letters.
+func (p *places) mayName(text string) bool {
+	switch {
+	case p.events[text] != nil, text == PingType, text == store.CanaryType, !p.lower && !p.upper:
+		return true
+	case strings.ContainsFunc(text, unicode.IsSpace):
+		return false
+	}
+	return (p.lower || strings.ToUpper(text) == text) && (p.upper || strings.ToLower(text) == text)
 }
 
 // members are the members of a JSON object, in their order.

@@ -150,12 +150,30 @@ func missingOf(ctx context.Context, tx pgx.Tx, all []migration) (missing []migra
 	if _, err := pgx.ForEachRow(rows, []any{&version}, func() error { done[version] = true; return nil }); err != nil {
 		return nil, err
 	}
+	if done[1] {
+		if err := checkFirst(ctx, tx, first); err != nil {
+			return nil, err
+		}
+	}
 	for _, m := range all {
 		if !done[m.version] {
 			missing = append(missing, m)
 		}
 	}
 	return missing, nil
+}
+
+// checkFirst returns an error for tables of a version that was not released: its files have the numbers of
+// others today.
+func checkFirst(ctx context.Context, tx pgx.Tx, schema string) error {
+	const ours = `select exists (select from pg_attribute where attrelid = to_regclass(quote_ident($1) || '.idem_audit')
+		and attname = 'id' and attidentity = '')`
+	var is bool
+	if err := tx.QueryRow(ctx, ours, schema).Scan(&is); err != nil || is {
+		return err
+	}
+	return fmt.Errorf("the tables in schema %q are of a version before v0.1.0, which this one does not continue: migrate a new schema, "+
+		"or drop the view idem_event_log and all tables whose names begin with idem_, where their events may be done again", schema)
 }
 
 // lockMigrations makes other processes that migrate the same schema wait:

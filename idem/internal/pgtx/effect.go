@@ -36,17 +36,17 @@ func effectOf(sql string) effect {
 }
 
 // effect returns the greatest effect of the statements in the rest. The columns that an INSERT lists are no
-// arguments of a function.
+// arguments of a function. Behind a schema each name may be that of a function.
 func (l lexer) effect() (found effect) {
-	before, into := ";", false
-	for token := l.next(); token != ""; before, token = token, l.next() {
+	earlier, before, into := "", ";", false
+	for token := l.next(); token != ""; earlier, before, token = before, token, l.next() {
 		switch {
 		case before == ";":
 			found = max(found, l.statement(token))
-		case token == "(" && mayBeFunction(before) && !into:
+		case token == "(" && !into && (earlier == "." || mayBeFunction(before)):
 			found = max(found, l.call(before))
 		}
-		into = is(token, "into") || into && (token == "." || mayBeFunction(token))
+		into = is(before, "into") || into && (token == "." || before == ".") // token is of the table's name
 	}
 	return found
 }
