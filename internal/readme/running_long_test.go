@@ -121,7 +121,7 @@ func TestTheStepsAfterAnOutageRunAsThePagePrintsThem(t *testing.T) {
 
 	commands := t.TempDir()
 	run(t, "build", "-o", commands, filepath.Join(root, "idem/cmd/idem"), filepath.Join(root, "asaas/cmd/asaas-queue"))
-	for line := range strings.Lines(blocks(t, runningPage, "sh")[0].text) {
+	for line := range strings.Lines(section(t, runningPage, "## After an outage", "sh")[0]) {
 		line, _, _ = strings.Cut(line, "#")
 		line = strings.ReplaceAll(strings.TrimSpace(line), " ID", " "+id)
 		switch { // nobody is at a terminal
@@ -140,7 +140,7 @@ func TestTheStepsAfterAnOutageRunAsThePagePrintsThem(t *testing.T) {
 		t.Error("the queue is still stopped")
 	}
 	var newest time.Time
-	if err := db.QueryRow(t.Context(), blocks(t, runningPage, "sql")[0].text).Scan(&newest); err != nil {
+	if err := db.QueryRow(t.Context(), section(t, runningPage, "## After an outage", "sql")[0]).Scan(&newest); err != nil {
 		t.Errorf("after the outage no event came: %v", err)
 	}
 }
