@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 )
 
@@ -30,17 +31,18 @@ func initializedBy(bin string) initialized {
 	if err != nil {
 		return initialized{}
 	}
-	programs := watchdog // it has initdb's options
+	var programs strings.Builder
+	programs.WriteString(watchdog) // it has initdb's options
 	for _, name := range []string{"initdb", "postgres"} {
 		info, err := os.Stat(filepath.Join(bin, name))
 		if err != nil {
 			return initialized{}
 		}
-		programs += fmt.Sprintln(info.Size(), info.ModTime().UnixNano())
+		fmt.Fprintln(&programs, info.Size(), info.ModTime().UnixNano())
 	}
 	return initialized{
 		path: filepath.Join(cache, fmt.Sprintf("initialized-%.8x.zip", sha256.Sum256([]byte(bin+" "+runtime.GOARCH)))),
-		by:   fmt.Sprintf("%x", sha256.Sum256([]byte(programs))),
+		by:   fmt.Sprintf("%x", sha256.Sum256([]byte(programs.String()))),
 	}
 }
 
