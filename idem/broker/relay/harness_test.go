@@ -16,8 +16,6 @@ import (
 // patience is a last resort: what is awaited comes much earlier, or never.
 const patience = time.Minute
 
-type note = testkit.Note
-
 // fakeBroker notes what is published.
 type fakeBroker struct {
 	mu        sync.Mutex

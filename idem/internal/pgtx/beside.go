@@ -42,11 +42,13 @@ func prepare(ctx context.Context, config *pgxpool.Config, conn *pgx.Conn) error 
 		}
 	}
 	ok, err := true, error(nil)
+	//lint:ignore SA1019 an application's pool may still have it
+	before := config.BeforeAcquire
 	switch {
 	case config.PrepareConn != nil:
 		ok, err = config.PrepareConn(ctx, conn)
-	case config.BeforeAcquire != nil:
-		ok = config.BeforeAcquire(ctx, conn)
+	case before != nil:
+		ok = before(ctx, conn)
 	}
 	if err == nil && !ok {
 		err = errors.New("a hook of the pool refuses the connection")
