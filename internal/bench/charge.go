@@ -55,9 +55,9 @@ var upsert = func() string {
 		parameters, excluded = append(parameters, "$"+strconv.Itoa(n+2)), append(excluded, "excluded."+column)
 	}
 	return `
-with was as (select paid from asaas_charges where scope = '' and id = $1 for update)
-insert into asaas_charges as c (scope, id, ` + strings.Join(columns, ", ") + `) values ('', $1, ` + strings.Join(parameters, ", ") + `)
-on conflict (scope, id) do update set (` + strings.Join(columns, ", ") + `) = row (` + strings.Join(excluded, ", ") + `)
+with was as (select paid from asaas_charges where id = $1 and apart = '' for update)
+insert into asaas_charges as c (scope, apart, id, ` + strings.Join(columns, ", ") + `) values ('', '', $1, ` + strings.Join(parameters, ", ") + `)
+on conflict (id, apart) do update set (` + strings.Join(columns, ", ") + `) = row (` + strings.Join(excluded, ", ") + `)
 where (c.at, c.number, c.event) < (excluded.at, excluded.number, excluded.event)
 returning coalesce((select paid from was), 0)`
 }()
