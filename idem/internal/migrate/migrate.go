@@ -166,10 +166,10 @@ func missingOf(ctx context.Context, tx pgx.Tx, all []migration) (missing []migra
 // checkFirst returns an error for tables of a version that was not released: its files have the numbers of
 // others today.
 func checkFirst(ctx context.Context, tx pgx.Tx, schema string) error {
-	const ours = `select exists (select from pg_attribute where attrelid = to_regclass(quote_ident($1) || '.idem_audit')
-		and attname = 'id' and attidentity = '')`
+	const old = `select exists (select from pg_attribute where attrelid = to_regclass(quote_ident($1) || '.idem_audit')
+		and attname = 'id' and attidentity <> '')`
 	var is bool
-	if err := tx.QueryRow(ctx, ours, schema).Scan(&is); err != nil || is {
+	if err := tx.QueryRow(ctx, old, schema).Scan(&is); err != nil || !is {
 		return err
 	}
 	return fmt.Errorf("the tables in schema %q are of a version before v0.1.0, which this one does not continue: migrate a new schema, "+
