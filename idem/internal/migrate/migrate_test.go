@@ -152,13 +152,11 @@ func (s *old) wantTimeout(tx pgx.Tx, want string) {
 // Its files have numbers of today's, and made the ids of the audit trail by a sequence.
 func TestTheTablesOfAVersionThatWasNotReleasedAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, sql := range []string{`alter table idem_audit alter id add generated always as identity`, `drop table idem_audit cascade`} {
-		s := open(t)
-		if _, err := s.pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-		if err := idem.Migrate(t.Context(), s.pool); err == nil || !strings.Contains(err.Error(), "before v0.1.0") {
-			t.Errorf("Migrate = %v after %s, want an error that says what to do with the tables", err, sql)
-		}
+	s := open(t)
+	if _, err := s.pool.Exec(t.Context(), `alter table idem_audit alter id add generated always as identity`); err != nil {
+		t.Fatal(err)
+	}
+	if err := idem.Migrate(t.Context(), s.pool); err == nil || !strings.Contains(err.Error(), "before v0.1.0") {
+		t.Errorf("Migrate = %v, want an error that says what to do with the tables", err)
 	}
 }
