@@ -58,7 +58,7 @@ func Apart(ctx context.Context, db DB, scope string) error {
 	return nil
 }
 
-// account is what a row of asaas_charges_since says about the account of a scope.
+// account holds the columns of asaas_charges_since for one account.
 type account struct {
 	since *time.Time // the table is complete; nil for an account without a row
 	seen  *time.Time // its first charge was copied; nil for one without
