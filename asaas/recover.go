@@ -36,7 +36,7 @@ import (
 // If the count has not fallen for a minute after a resume, it also removes the penalty,
 // once: the effect of resuming on the penalty is not documented.
 //
-// events is the application's [idem.Processor] or [idem.Inbox], with the handlers
+// events is the application's [idem.Inbox], with the handlers
 // registered. Its events that are parked or retrying are replayed then, also where
 // nothing is held up at Asaas, and where the queue could not be released or
 // watched. The last progress lists the events that are owed after that; see
@@ -181,7 +181,7 @@ func (r *recovery) prove(ctx context.Context, q queue) error {
 		return fmt.Errorf("the way to %s is not proved: %w", place, err)
 	}
 	p := RecoveryProgress{Step: RecoveryProbed}
-	if p.Oldest, err = r.oldestFailed(ctx); err != nil {
+	if p.Oldest, err = r.oldestParked(ctx); err != nil {
 		return err
 	}
 	if p.Oldest.ID == "" || r.client.Try == nil {
@@ -216,19 +216,16 @@ func checkWay(w *Webhook, token string) error {
 	return nil
 }
 
-// oldestFailed returns the oldest event that is retrying, which Asaas will send first, or else
-// the oldest that is parked; the zero event if there is none.
-func (r *recovery) oldestFailed(ctx context.Context) (oldest idem.StoredEvent, err error) {
+// oldestParked returns the oldest event that is parked; the zero event if there is none.
+func (r *recovery) oldestParked(ctx context.Context) (oldest idem.StoredEvent, err error) {
 	if r.events == nil {
 		return oldest, nil
 	}
-	for _, state := range []idem.State{idem.StateRetrying, idem.StateParked} {
-		for e, err := range r.events.List(ctx, idem.Filter{States: []idem.State{state}}) {
-			if err != nil {
-				return oldest, owedUnknown(err)
-			}
-			return e, nil
+	for e, err := range r.events.List(ctx, idem.Filter{States: OwedStates()}) {
+		if err != nil {
+			return oldest, owedUnknown(err)
 		}
+		return e, nil
 	}
 	return oldest, nil
 }

@@ -149,18 +149,14 @@ func replayed(n idem.Replayed) string {
 	return said
 }
 
-// EventStore holds an application's events: an [*idem.Processor] or
-// [*idem.Inbox].
+// EventStore holds an application's events: an [*idem.Inbox].
 type EventStore interface {
 	List(ctx context.Context, f idem.Filter) iter.Seq2[idem.StoredEvent, error]
 	Replay(ctx context.Context, f idem.Filter) (idem.Replayed, error)
 	SilentSince(ctx context.Context, d time.Duration) (time.Time, error)
 }
 
-var (
-	_ EventStore = (*idem.Processor)(nil)
-	_ EventStore = (*idem.Inbox)(nil)
-)
+var _ EventStore = (*idem.Inbox)(nil)
 
 // Owed are the events of one type that an application has not finished,
 // though Asaas has delivered them. An event that it never delivered is in no Owed:
@@ -168,14 +164,13 @@ var (
 type Owed struct {
 	Type     EventType `json:"type"`
 	Parked   int       `json:"parked"`   // acknowledged: nothing happens to them until they are replayed
-	Retrying int       `json:"retrying"` // not acknowledged: Asaas delivers them again, unless it has deleted them
 	Pending  int       `json:"pending"`  // acknowledged and due for a minute or longer: no workers take them, or not fast enough
 	Failing  int       `json:"failing"`  // acknowledged, and failed: an inbox's workers try them again, and park them in the end
 	Waiting  int       `json:"waiting"`  // acknowledged: they wait for a parked or a failing one of their charge
 	Oldest   time.Time `json:"oldest"`   // when the first of them arrived, in UTC
 }
 
-// String is "3 PAYMENT_RECEIVED parked, 1 retrying, 2 being tried again". It has no control characters,
+// String is "3 PAYMENT_RECEIVED parked, 2 being tried again". It has no control characters,
 // for any type that a body names.
 func (o Owed) String() string {
 	eventType := shown.Clean(string(o.Type))
@@ -189,7 +184,6 @@ func (o Owed) String() string {
 		}
 	}
 	add(o.Parked, "parked")
-	add(o.Retrying, "retrying")
 	add(o.Pending, "pending")
 	add(o.Failing, "being tried again")
 	add(o.Waiting, "waiting for an earlier one")
@@ -204,13 +198,13 @@ const owedAfter = time.Minute
 
 // OwedStates returns the states of the events that [Recover] replays. Recover leaves pending events to
 // the workers.
-func OwedStates() []idem.State { return []idem.State{idem.StateParked, idem.StateRetrying} }
+func OwedStates() []idem.State { return []idem.State{idem.StateParked} }
 
-// ListOwed counts, by their type, most of them first, the events that are parked or retrying; those that have failed
+// ListOwed counts, by their type, most of them first, the events that are parked; those that have failed
 // and that an inbox's workers try again; those that wait for one of these; and others that are pending and that no workers
-// have taken for a minute. To replay those that are parked or retrying, after a fix:
+// have taken for a minute. To replay those that are parked, after a fix:
 //
-//	replayed, err := processor.Replay(ctx, idem.Filter{States: asaas.OwedStates()})
+//	replayed, err := inbox.Replay(ctx, idem.Filter{States: asaas.OwedStates()})
 func ListOwed(ctx context.Context, events EventStore) ([]Owed, error) {
 	type entity struct{ scope, key string }
 	found := make(map[EventType]Owed)
@@ -221,8 +215,6 @@ func ListOwed(ctx context.Context, events EventStore) ([]Owed, error) {
 		}
 		o, of := found[EventType(e.Type)], entity{e.Scope, e.Key}
 		switch {
-		case e.State == idem.StateRetrying:
-			o.Retrying++
 		case e.State == idem.StateParked:
 			o.Parked++
 			standing[of] = e.Key != ""
@@ -247,7 +239,7 @@ func ListOwed(ctx context.Context, events EventStore) ([]Owed, error) {
 	}), nil
 }
 
-func (o Owed) events() int { return o.Parked + o.Retrying + o.Pending + o.Failing + o.Waiting }
+func (o Owed) events() int { return o.Parked + o.Pending + o.Failing + o.Waiting }
 
 // owed is ListOwed of the events that Recover was given.
 func (r *recovery) owed(ctx context.Context) ([]Owed, error) {
@@ -283,7 +275,7 @@ func (r *recovery) settle(ctx context.Context, q queue) error {
 	if err != nil || r.events == nil {
 		return err
 	}
-	if slices.ContainsFunc(owed, func(o Owed) bool { return o.Parked+o.Retrying > 0 }) {
+	if slices.ContainsFunc(owed, func(o Owed) bool { return o.Parked > 0 }) {
 		if err := r.replay(ctx, q); err != nil {
 			return err
 		}
@@ -306,8 +298,7 @@ func (r *recovery) replay(ctx context.Context, q queue) error {
 }
 
 // misses returns lines about events that the webhook does not bring to an application that relies on
-// it: a type that has a handler and is not subscribed to, and the order where there is no
-// inbox.
+// it: a type that has a handler and is not subscribed to.
 func misses(w *Webhook, events EventStore) (lines []string) {
 	subscribed, isReported := w.Events.Get()
 	if handler, ok := events.(interface{ Types() []string }); ok && isReported {
@@ -317,10 +308,6 @@ func misses(w *Webhook, events EventStore) (lines []string) {
 				lines = append(lines, fmt.Sprintf(shown.NeverComes, t))
 			}
 		}
-	}
-	sent := w.SendType.Or(WebhookSendTypeSequentially)
-	if _, isInline := events.(*idem.Processor); isInline && sent != WebhookSendTypeSequentially {
-		lines = append(lines, fmt.Sprintf(shown.OutOfOrder, shown.Clean(string(sent))))
 	}
 	return lines
 }

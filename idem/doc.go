@@ -10,7 +10,7 @@
 //   - [Serve] runs the program: HTTP, workers, the daily pruning, and the end.
 //   - A [Handler] is your function for events of one type. In it, [EventFrom] returns the event, [NoRetry] and
 //     [RetryAt] say what becomes of an event that fails, and [AfterCommit] registers a function for later.
-//   - A [Filter] chooses events for [Common.Replay], after a fix.
+//   - A [Filter] chooses events for [Inbox.Replay], after a fix.
 //
 // The section "The other names" lists the rest by its use.
 //
@@ -96,9 +96,9 @@
 //	          head of its entity   begin + mark done │ handler │ next of its entity + commit
 //
 // Each arrow is a call that returns. An attempt is the same everywhere: deliveries,
-// workers and [Common.Replay] differ in the statement that marks the event. The mark
+// workers and [Inbox.Replay] differ in the statement that marks the event. The mark
 // is the duplicate check: if it changes nothing, the handler does not run. Only
-// [Common.DryRun] runs it then, too, and rolls back in any case.
+// [Inbox.DryRun] runs it then, too, and rolls back in any case.
 //
 // # Answers to deliveries
 //
@@ -107,7 +107,7 @@
 // has it; where that cannot be, the answer is 503, and the provider delivers it again.
 //
 // A handler that returns an error, panics, swallows an SQL error, ends the
-// transaction itself or takes longer than [Common.Timeout] has failed. So has one
+// transaction itself or takes longer than [Inbox.Timeout] has failed. So has one
 // that returns while a goroutine of its still uses the transaction.
 //
 // # Settings of the session
@@ -133,9 +133,9 @@
 //
 //	replayed, err := inbox.Replay(ctx, idem.Filter{Types: []string{"PAYMENT_OVERDUE"}})
 //
-// [Common.List] shows them with their errors, [Common.DryReplay] returns the result that
+// [Inbox.List] shows them with their errors, [Inbox.DryReplay] returns the result that
 // Replay would have, [Inbox.Requeue] leaves it to the workers, and
-// [Common.Discard] gives events up, with a reason. Package operator records the same operations in an audit
+// [Inbox.Discard] gives events up, with a reason. Package operator records the same operations in an audit
 // trail, says why an event is not done and which entities stand still, and erases what is stored of a person:
 // the page docs/private-data.md lists each place where a person's data can be.
 //
@@ -177,13 +177,13 @@
 //
 // # Try a deployment
 //
-// [Common.DryRun] runs a handler and rolls back. A genuine delivery with
+// [Inbox.DryRun] runs a handler and rolls back. A genuine delivery with
 // [DryRunHeader] does that in the running application. Calls that the handler makes are real, unless it asks
 // [IsDryRun] first: the function DryRun of package idemtest finds handlers that do not ask.
 //
 // # Run it
 //
-// [Serve] runs a whole program: HTTP, workers, canaries, and the daily [Common.Prune]; a worker of the application's
+// [Serve] runs a whole program: HTTP, workers, canaries, and the daily [Inbox.Prune]; a worker of the application's
 // own is a [Part]. Package health answers whether events are processed, and turns red before the provider stops its
 // queue. Package canary delivers an event of its own through the real address every 30 seconds, so that a broken
 // deployment turns health red within about a minute.
@@ -192,7 +192,7 @@
 //	http.Handle("GET /health/webhooks", health.New(inbox, canary))
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox, canary)
 //
-// Alert on health, and on Parked of [Common.Stats] above zero. Modules idemprom, for
+// Alert on health, and on Parked of [Inbox.Stats] above zero. Modules idemprom, for
 // Prometheus, and idemotel, for OpenTelemetry, measure deliveries, attempts and the events that
 // wait, by the Observe and Tracer fields of [Common]. For people there are package console, a web page; the command
 // idem; and the view idem_event_log in the database, one row per event with its state, its last errors, and when it
@@ -205,8 +205,8 @@
 //
 // The tables are idem_events, one small row per event; idem_payloads, the bodies
 // of events that are not done; idem_archive, the bodies of done ones if
-// [Common.KeepPayloads] is set; idem_workers, the signs of life of inboxes' workers;
-// idem_audit, the actions through package operator; and idem_prunes, the days that [Common.Prune]
+// [Inbox.KeepPayloads] is set; idem_workers, the signs of life of inboxes' workers;
+// idem_audit, the actions through package operator; and idem_prunes, the days that [Inbox.Prune]
 // has seen.
 // They are in the first schema of the connection's search_path. Poolers such as
 // PgBouncer work in transaction mode, with pgx's QueryExecModeExec or
@@ -221,7 +221,7 @@
 //
 // No wait of a delivery or a worker is without an end. When a network forgets its
 // connections, or Postgres moves, a statement that begins an attempt, stores or claims is given
-// up after 5 seconds without an answer, a handler after [Common.Timeout]; the pool
+// up after 5 seconds without an answer, a handler after [Inbox.Timeout]; the pool
 // gets new connections, and the rest of a broken attempt in Postgres is
 // terminated, so that its row can be locked again. An event that a killed process had claimed
 // goes on elsewhere within 12 seconds; one of a process that is stopped or cut off, or whose host vanished, within
@@ -245,7 +245,7 @@
 // end. Where 45 days are hundreds of millions, take a Retention of 31; partitions
 // by time would accept an event twice.
 //
-// [Common.Stats] and operator.Operator.Blocked read all that is not done, a million events in
+// [Inbox.Stats] and operator.Operator.Blocked read all that is not done, a million events in
 // a few seconds. An event that waits behind another of its entity costs workers
 // nothing once they have seen it.
 //

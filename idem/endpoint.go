@@ -22,7 +22,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/wire"
 )
 
-// Endpoint is the receiving end of one source's deliveries, which [Processor], [Inbox] and
+// Endpoint is the receiving end of one source's deliveries, which an [Inbox] and
 // the relay of package relay have in common. Use it through them.
 //
 // The exported fields are settings: change them before the first event.
@@ -223,14 +223,15 @@ const maxPath = 200
 func pathOf(r *http.Request) string { return r.URL.Path[:min(len(r.URL.Path), maxPath)] }
 
 // receive calls process with the event, made fit to be stored, and reports the result to Logger, Observe and
-// Tracer. process has limit to finish; the sender's disconnecting does not cancel it. For a type that the
-// source ignores, receive does not call process. The error is nil if the outcome is acknowledged.
+// Tracer. process has the rest of limit, which begins with the first byte, to finish, or a second if more is over; the
+// sender's disconnecting does not cancel it. For a type that the source ignores, receive does not call process. The
+// error is nil if the outcome is acknowledged.
 func (ep *Endpoint) receive(
 	ctx context.Context, d delivery, limit time.Duration, process func(context.Context, Event) result,
 ) (Outcome, error) {
 	start := cmp.Or(d.begun, time.Now())
 	e, err := ep.normalize(d.event)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(time.Second, limit-time.Since(start)))
 	defer cancel()
 	ctx, s := ep.startSpan(ctx, StageDelivery, e, "", start)
 	var r result
@@ -243,7 +244,7 @@ func (ep *Endpoint) receive(
 		r = process(ctx, e)
 	}
 	err = wrap(e, r.err)
-	s.report(ctx, Observation{Event: e, Outcome: r.outcome, Relayed: wire.SinceRelayed(ctx, start), Conflict: r.conflict, Err: err, AtLast: r.atLast})
+	s.report(ctx, Observation{Event: e, Outcome: r.outcome, Relayed: wire.SinceRelayed(ctx, start), Conflict: r.conflict, Err: err})
 	if r.outcome.Acknowledged() {
 		return r.outcome, nil
 	}
@@ -254,7 +255,6 @@ func (ep *Endpoint) receive(
 type result struct {
 	outcome  Outcome
 	conflict bool // another body is stored with the event's id
-	atLast   bool // it is done, and had failed before, or waited
 	err      error
 }
 

@@ -17,8 +17,8 @@ import (
 // Event is one delivery of a provider's event, verified and named.
 //
 // Source, Scope and ID together name the event: two deliveries with the same three are the same event. A
-// delivery of an event that is done, pending or discarded has no effect; an event that is retrying, unhandled
-// or parked is processed again. So none of the three may change for an event that may come again: see
+// delivery of an event that is done, pending or discarded has no effect; an event that is unhandled or parked is
+// processed again. So none of the three may change for an event that may come again: see
 // operator.Operator.PlanRescope.
 type Event struct {
 	Source string // the provider: "asaas", "zeltapay"
@@ -55,13 +55,13 @@ func BodyID(body []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Outcome is the result of one delivery or, in an [Inbox], of one attempt.
+// Outcome is the result of one delivery or of one attempt.
 type Outcome string
 
 // Outcomes that are also states name the stored state.
 const (
 	Done      Outcome = "done"      // the event's work is committed
-	Pending   Outcome = "pending"   // stored by an inbox; its workers are next
+	Pending   Outcome = "pending"   // stored; workers are next
 	Retrying  Outcome = "retrying"  // not done, and rolled back: the provider delivers it again, or a worker tries it again
 	Unhandled Outcome = "unhandled" // no handler: stored with its payload for Replay
 	Parked    Outcome = "parked"    // names no event, does not decode, or failed too often: stored with its payload for a person
@@ -88,8 +88,7 @@ type State string
 
 const (
 	StateDone      State = store.Done      // its work is committed
-	StatePending   State = store.Pending   // acknowledged; an inbox's workers are to process it
-	StateRetrying  State = store.Retrying  // its delivery failed; the provider is to deliver it again
+	StatePending   State = store.Pending   // acknowledged; workers are to process it
 	StateUnhandled State = store.Unhandled // acknowledged without a handler
 	StateParked    State = store.Parked    // acknowledged although it failed
 	StateDiscarded State = store.Discarded // given up by hand

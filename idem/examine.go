@@ -38,7 +38,19 @@ func (i *Inbox) Examine(ctx context.Context, limits check.Limits) []check.Result
 		x.add("handlers", n < limits.MaxFailures, fmt.Sprintf("%d events have failed in a row in the workers of this process", n),
 			"see the errors in this application's log, and put right what they have in common")
 	}
+	if i.WorkFirst {
+		i.examineTries(x)
+	}
 	return x.checks
+}
+
+// examineTries checks that first tries end within AnswerWithin: the handlers of others run twice.
+func (i *Inbox) examineTries(x *examination) {
+	const least, share = 20, 20
+	all, slow := i.slow.Of()
+	x.add("answer within", all < least || slow*share <= all,
+		fmt.Sprintf("of the last %d first tries AnswerWithin has ended %d", all, slow),
+		"their handlers run again in workers, and what they do outside of the transaction is done twice; make them faster, raise AnswerWithin, or leave WorkFirst unset")
 }
 
 // examination collects the checks of a part.

@@ -20,7 +20,7 @@ import (
 // through another connection) happens at least once: the handler runs again
 // after a failure. An error or a panic rolls everything back.
 //
-// The context outlives the HTTP client and ends after [Common.Timeout].
+// The context outlives the HTTP client and ends after [Inbox.Timeout].
 // [EventFrom] returns the delivery being handled, [AfterCommit] runs something
 // once the transaction is committed.
 //

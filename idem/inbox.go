@@ -2,35 +2,54 @@ package idem
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
-	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/batch"
+	"github.com/paghooks/paghooks/idem/internal/count"
+	"github.com/paghooks/paghooks/idem/internal/handling"
 	"github.com/paghooks/paghooks/idem/internal/notify"
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/outage"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // Inbox receives the events of one source, stores them, answers, and has workers process them afterwards:
-// each event once, those of one Key in order. Handlers, tables and promises are the same as for a
-// [Processor]; only the provider does not wait for the work. An Inbox is an [http.Handler]; [Inbox.Accept]
-// stores without HTTP, and [Inbox.Run] runs the workers.
+// each event once, in one transaction with the record that it is done, and the events of one Key in order. An Inbox
+// is an [http.Handler]; [Inbox.Accept] does the same without HTTP, and [Inbox.Run] runs the workers.
 //
-// The exported fields, and those of [Common], are settings: change them before
-// the first event.
+// A parked event holds its entity: later events of its Key, by the provider's time and then by arrival, wait until
+// it is replayed, requeued or discarded. Package health is red then. To give an event up and let its entity go on, a
+// handler returns nil, and writes a row of its own.
+//
+// The exported fields, and those of [Endpoint], are settings: change them before the first event. Any number of
+// inboxes, in any number of processes, may share a database.
 type Inbox struct {
-	Common
+	Endpoint
+
+	// Timeout is the time that an attempt of a worker or of [Inbox.Replay] may take: getting a connection, the
+	// handler, the commit. The handler's context ends then. Default: 30 seconds.
+	Timeout time.Duration
+
+	// WorkFirst has each delivery make a first try before it is answered: the handler and the record that the event is
+	// done are committed, and the answer is 200. It costs a third of what storing an event and processing it costs, and
+	// half of the time. The first try is not an attempt, and is not counted. An event is stored and answered 200, for
+	// the workers to process, if its try fails or takes longer than AnswerWithin, if an earlier event of its Key is not
+	// done or one is being processed, and if no connection is free for it. See "Work first" in the package's
+	// documentation for what WorkFirst does not promise. Default: false.
+	WorkFirst bool
+
+	// AnswerWithin is the time that a first try may take, 5 seconds at most. Then it is rolled back, the event is
+	// stored, and workers run the handler again. Default: 4 seconds.
+	AnswerWithin time.Duration
 
 	// Workers is the number of handlers that one call of [Inbox.Run] runs at once; each handler holds a
-	// connection. Default: three quarters of the pool's connections; a quarter for an outbox. If the inboxes
-	// that [Serve] runs would hold all connections of a pool by default, they have fewer Workers, so that one
-	// connection is left for deliveries.
+	// connection. Default: three quarters of the pool's connections; half of them with WorkFirst, whose first tries
+	// use the others except one; a quarter for an outbox. If the inboxes that [Serve] runs would hold all connections
+	// of a pool by default, they have fewer Workers, so that one connection is left for deliveries.
 	Workers int
 
 	// StopTimeout is the time for which running handlers may go on once the context of [Inbox.Run] has ended;
@@ -55,12 +74,33 @@ type Inbox struct {
 	// Default: false.
 	PollOnly bool
 
-	writer *batch.Writer[store.Incoming, result]
-	locked *batch.Writer[store.Incoming, result] // of events with a row that another transaction has locked
-	sender *notify.Sender
-	wake   chan struct{} // for the workers of this process
+	// KeepPayloads archives the bodies of done events in idem_archive. Bodies hold personal data. Default:
+	// false, a body is deleted once its event is done.
+	KeepPayloads bool
 
-	defaultWorkers int // Workers, unless the application has set it
+	// Retention holds the ages from which [Inbox.Prune] forgets what is stored.
+	Retention Retention
+
+	// PassParked lets later events of a Key go on when an event is parked: for handlers that are right in any
+	// order. Switched on later, PassParked also lets the events go on that wait already, within a minute. Default:
+	// false, later events wait until the parked one is replayed, requeued or discarded.
+	PassParked bool
+
+	pool    *pgxpool.Pool
+	writer  *batch.Writer[store.Incoming, result]
+	locked  *batch.Writer[store.Incoming, result] // of events with a row that another transaction has locked
+	sender  *notify.Sender
+	wake    chan struct{} // for the workers of this process
+	spoiled sync.Once     // the log says that handlers spoil connections
+
+	defaultWorkers int          // Workers, unless the application has set it
+	working        atomic.Int32 // workers of this process, busy or idle
+
+	flights sync.Map     // the *flight of each event and body
+	tries   atomic.Int32 // first tries in flight
+	left    sync.Map     // the row keys of events with a first try whose handler has not returned in time
+	slow    count.Share  // of the first tries, those that AnswerWithin has ended
+	others  lastWorkers
 }
 
 // channel is the channel that the inboxes of all sources notify.
@@ -72,14 +112,18 @@ const channel = "idem_inbox"
 // It panics if the source's name cannot be used: see [Source].
 func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 	i := &Inbox{
-		Common:      newCommon(pool, source, 30*time.Second),
-		Workers:     max(1, int(pool.Config().MaxConns)*3/4),
-		StopTimeout: 10 * time.Second,
-		MaxAttempts: 20,
-		Backoff:     defaultBackoff,
-		Poll:        time.Second,
-		sender:      notify.NewSender(pool, channel),
-		wake:        make(chan struct{}, 1),
+		Endpoint:     newEndpoint(source),
+		Timeout:      30 * time.Second,
+		AnswerWithin: 4 * time.Second,
+		Workers:      max(1, int(pool.Config().MaxConns)*3/4),
+		StopTimeout:  10 * time.Second,
+		MaxAttempts:  20,
+		Backoff:      defaultBackoff,
+		Poll:         time.Second,
+		Retention:    Retention{Events: 45 * day, Audit: 2 * 365 * day},
+		pool:         pool,
+		sender:       notify.NewSender(pool, channel),
+		wake:         make(chan struct{}, 1),
 	}
 	i.defaultWorkers = i.Workers
 	size := func(e store.Incoming) int { return len(e.Payload) }
@@ -87,150 +131,56 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 	return i
 }
 
-// ServeHTTP receives one delivery as [Processor.ServeHTTP] does, and answers
-// 200 once the event is on disk.
+// ServeHTTP receives one delivery: it has the source verify and read the delivery, runs [Inbox.Accept], and
+// answers. 200 means that the event is on disk, and the provider stops sending it.
+//
+//	200  the event is stored, now or before; done, with WorkFirst; or ignored
+//	401  not genuine; the body names the reason
+//	405  not a POST
+//	413  the body is larger than MaxBody
+//	503  not stored: it must be delivered again, as its body was empty or not whole, for example; or a dry run, see
+//	     [DryRunHeader]
+//
+// The inbox remembers the ids of events: a delivery with a signed id may be as old as Retention less a day, and a
+// second delivery of the event is a duplicate.
 func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	i.serve(w, r, i.accept)
+	r = r.WithContext(handling.WithRemembered(r.Context(), i.Retention.Events-day))
+	i.serve(w, r, i.accept, i.dryDelivery)
 }
 
-// Accept stores one verified event without HTTP. A nil error means that the event is stored, and need not be
-// delivered again. After an error the event may be stored nevertheless, a little later: do not change
-// e.Payload.
+// Accept accepts one verified event without HTTP, for deliveries that arrive through a queue or a router of the
+// application's own. Name the event with the provider's Identify:
+//
+//	outcome, err := inbox.Accept(ctx, asaas.Identify(body))
+//
+// A nil error means that the event is stored, or done with WorkFirst, and need not be delivered again. After an
+// error it must be delivered again; it may be stored nevertheless, a little later: do not change e.Payload.
+//
+// Canceling ctx does not stop a first try; AnswerWithin does.
 func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
 	return i.accept(ctx, delivery{event: e})
 }
 
 // accept is Accept for a delivery.
 func (i *Inbox) accept(ctx context.Context, d delivery) (Outcome, error) {
-	return i.receive(ctx, d, storeTime, func(ctx context.Context, e Event) result {
-		return i.store(ctx, store.Incoming{Event: e.row(), Trace: i.carrier(ctx, e)})
+	return i.receive(ctx, d, answerTime, func(ctx context.Context, e Event) result {
+		if i.WorkFirst {
+			return i.workFirst(ctx, e)
+		}
+		return i.store(ctx, e)
 	})
 }
 
-// storeTime is the time that storing an event may take: a provider waits.
-const storeTime = 8 * time.Second
+// answerTime is the time from the first byte of a delivery within which it is answered: Asaas waits for 10 seconds.
+const answerTime = 9 * time.Second
 
-// store has the writer store the event, in one group with all events that arrive at the same time, and waits
-// for the commit. While another transaction has locked the event's row, store tries again, in groups of such
-// events.
-func (i *Inbox) store(ctx context.Context, e store.Incoming) result {
-	r, ok := i.writer.Write(ctx, e)
-	if !ok {
-		return result{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is unavailable, or the pool is too small")}
+// outage returns what is known of the broker of an outbox; nil without one.
+func (ep *Endpoint) outage() *outage.Outage {
+	if d, ok := ep.source.(dependent); ok {
+		return d.Outage()
 	}
-	for pgtx.RowLocked(r.err) && sleep(ctx, lockedPause) {
-		if again, ok := i.locked.Write(ctx, e); ok {
-			r = again
-		}
-	}
-	return r
+	return nil
 }
 
-// lockedPause is the time between two tries to store an event with a locked row.
-const lockedPause = 100 * time.Millisecond
-
-// storeAll stores events, all of them within storeTime.
-func (i *Inbox) storeAll(events []store.Incoming) []result {
-	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
-	defer cancel()
-	return i.storeGroup(ctx, events)
-}
-
-// storeGroup stores events in one statement. If Postgres refuses the statement because of some events,
-// storeGroup stores smaller groups, so that no event fails because of another.
-func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []result {
-	results, err := i.insert(ctx, events)
-	if err == nil {
-		return results
-	}
-	canceled := pgtx.Canceled(err) // by the statement_timeout of a role: fewer events take less time
-	if len(events) > 1 && (!pgtx.Unavailable(err) || canceled) {
-		results = nil
-		size := 1
-		if canceled || pgtx.RowLocked(err) { // each group with a locked row takes a moment to fail: eighths find few and many such rows in a short time
-			size = (len(events) + 7) / 8
-		}
-		for group := range slices.Chunk(events, size) {
-			results = append(results, i.storeGroup(ctx, group)...)
-		}
-		return results
-	}
-	results = make([]result, len(events))
-	for n := range results {
-		results[n] = result{outcome: Retrying, err: fmt.Errorf("storing the event: %w", store.Explain(err))}
-	}
-	return results
-}
-
-// insert stores events and returns the result of each. An event may be stored already, or be twice among
-// events.
-func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]result, error) {
-	inserted, err := query(ctx, i.pool, func(ctx context.Context, db store.DB) ([]store.Inserted, error) {
-		return store.InsertPending(ctx, db, events)
-	})
-	if err != nil {
-		return nil, err
-	}
-	results, found := make([]result, len(events)), make([]store.Found, len(events))
-	looks, isNew := &pgx.Batch{}, false
-	for n, one := range inserted {
-		found[n].State = one.State
-		switch {
-		case one.New:
-			results[n].outcome, isNew = Pending, true
-		case one.State == "":
-			store.Look(looks, events[n].Event, &found[n])
-		}
-	}
-	if isNew {
-		i.wakeAll()
-	}
-	if looks.Len() > 0 {
-		if err := exec(ctx, i.pool, func(ctx context.Context, db store.DB) error { return store.ReadCommitted(ctx, db, looks) }); err != nil {
-			return nil, err
-		}
-	}
-	for n, e := range events {
-		if results[n].outcome == "" {
-			if results[n], err = i.storeAgain(ctx, e, found[n]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return results, nil
-}
-
-// storeAgain returns the result of a delivery of a stored event. A repeatable event becomes pending: an
-// application that processed inline has left it, or the provider sends it again by hand.
-func (i *Inbox) storeAgain(ctx context.Context, e store.Incoming, found store.Found) (result, error) {
-	i.logFirstConflict(ctx, Event(e.Event), found)
-	switch {
-	case found.State == "":
-		return result{outcome: Retrying, err: errForgotten}, nil
-	case isRepeatable(found.State):
-		revived, err := query(ctx, i.pool, func(ctx context.Context, db store.DB) (bool, error) { return store.Revive(ctx, db, e) })
-		if err != nil || !revived {
-			return result{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
-		}
-		i.wakeAll()
-		return result{outcome: Pending, conflict: found.Conflict}, nil
-	}
-	return result{outcome: Duplicate, conflict: found.Conflict}, nil
-}
-
-// wakeAll has the workers, here and in other processes, look for events now: call it once a transaction that
-// stores events, as an outbox does, is committed. Without it the workers look every Poll.
-func (i *Inbox) wakeAll() {
-	i.wakeOwn()
-	if !i.PollOnly {
-		i.sender.Send()
-	}
-}
-
-// wakeOwn wakes the workers of this process.
-func (i *Inbox) wakeOwn() {
-	select {
-	case i.wake <- struct{}{}:
-	default:
-	}
-}
+// dependent is a source of which all handlers depend on one thing, a broker.
+type dependent interface{ Outage() *outage.Outage }

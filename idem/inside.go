@@ -20,11 +20,7 @@ func init() {
 		case *Routes:
 			return insideRoutes{r}
 		case interface{ self() *Inbox }:
-			return insideInbox{insideCommon{&r.self().Common}, r.self()}
-		case *Processor:
-			return insideProcessor{insideCommon{&r.Common}, r}
-		case interface{ common() *Common }:
-			return insideCommon{r.common()}
+			return insideInbox{r.self()}
 		case interface{ endpoint() *Endpoint }:
 			return insideEndpoint{r.endpoint()}
 		}
@@ -64,22 +60,22 @@ func (in insideEndpoint) accept(ctx context.Context, d delivery, limit time.Dura
 	})
 }
 
-// insideCommon is for packages health, canary, operator and relay.
-type insideCommon struct{ c *Common }
+// insideInbox is for packages health, canary, operator, relay and outbox.
+type insideInbox struct{ i *Inbox }
 
-func (in insideCommon) Common() *Common     { return in.c }
-func (in insideCommon) Pool() *pgxpool.Pool { return in.c.pool }
-func (in insideCommon) AlwaysScoped() bool  { return in.c.alwaysScoped() }
+func (in insideInbox) Inbox() *Inbox       { return in.i }
+func (in insideInbox) Pool() *pgxpool.Pool { return in.i.pool }
+func (in insideInbox) AlwaysScoped() bool  { return in.i.alwaysScoped() }
 
 // Rows returns f as a filter of the source's rows.
-func (in insideCommon) Rows(f Filter) store.Filter { return f.of(in.c.source.Name()) }
+func (in insideInbox) Rows(f Filter) store.Filter { return f.of(in.i.source.Name()) }
 
 // Stored returns a row as an event.
-func (in insideCommon) Stored(r store.Row) StoredEvent { return storedEvent(r) }
+func (in insideInbox) Stored(r store.Row) StoredEvent { return storedEvent(r) }
 
 // Choose returns f with its Events set to the events that f chooses now: an operator.Plan names those that a person has seen.
-func (in insideCommon) Choose(ctx context.Context, f Filter) (Filter, error) {
-	keys, err := in.c.find(ctx, f)
+func (in insideInbox) Choose(ctx context.Context, f Filter) (Filter, error) {
+	keys, err := in.i.find(ctx, f)
 	if err != nil {
 		return Filter{}, fmt.Errorf("idem: choosing events: %w", store.Explain(err))
 	}
@@ -87,20 +83,23 @@ func (in insideCommon) Choose(ctx context.Context, f Filter) (Filter, error) {
 	return f, nil
 }
 
-// Replay is [Common.Replay], or [Common.DryReplay] if dry is set, with a report: after each event it calls ran,
+// Replay is [Inbox.Replay], or [Inbox.DryReplay] if dry is set, with a report: after each event it calls ran,
 // which may be nil, with the sum so far, and with the event's error if the event failed.
-func (in insideCommon) Replay(ctx context.Context, f Filter, dry bool, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
-	return (&replaying{common: in.c, dry: dry, ran: ran}).all(ctx, f)
+func (in insideInbox) Replay(ctx context.Context, f Filter, dry bool, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
+	if dry {
+		return in.i.dryReplay(ctx, f, ran)
+	}
+	return in.i.replay(ctx, f, ran)
 }
 
-// Discard is [Common.Discard] for a caller that records the events: see [Common.discard].
-func (in insideCommon) Discard(ctx context.Context, f Filter, reason string, record recorder) (int64, error) {
-	return in.c.discard(ctx, f, reason, record)
+// Discard is [Inbox.Discard] for a caller that records the events: see [Inbox.discard].
+func (in insideInbox) Discard(ctx context.Context, f Filter, reason string, record recorder) (int64, error) {
+	return in.i.discard(ctx, f, reason, record)
 }
 
-// DryPrune counts the events that [Common.Prune] would forget now. Like Prune it reads all of idem_events.
-func (in insideCommon) DryPrune(ctx context.Context) (int64, error) {
-	p, err := in.c.planPrune(ctx)
+// DryPrune counts the events that [Inbox.Prune] would forget now. Like Prune it reads all of idem_events.
+func (in insideInbox) DryPrune(ctx context.Context) (int64, error) {
+	p, err := in.i.planPrune(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -112,15 +111,15 @@ const maxSetAside = 1000
 
 // SetAside stores a body that must reach no handler, for people to see: a message of a broker that no relay
 // has signed, for example. The body becomes the payload of a parked event of store.SetAsideType, with the cause
-// as its error: health is red until the event is readmitted, discarded or acknowledged, and [Common.Prune]
+// as its error: health is red until the event is readmitted, discarded or acknowledged, and [Inbox.Prune]
 // does not forget it by default. The same body is stored once. No source is asked about such an event.
 //
 // Beyond maxSetAside, and a few more at the same time, SetAside returns an error, and the broker keeps the
 // message.
-func (in insideCommon) SetAside(ctx context.Context, body []byte, cause error) error {
-	c := in.c
-	n, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (int64, error) {
-		return store.CountSetAside(ctx, db, c.source.Name(), maxSetAside)
+func (in insideInbox) SetAside(ctx context.Context, body []byte, cause error) error {
+	i := in.i
+	n, err := query(ctx, i.pool, func(ctx context.Context, db store.DB) (int64, error) {
+		return store.CountSetAside(ctx, db, i.source.Name(), maxSetAside)
 	})
 	switch {
 	case err != nil:
@@ -133,25 +132,10 @@ func (in insideCommon) SetAside(ctx context.Context, body []byte, cause error) e
 		Type:    store.SetAsideType,
 		Payload: body,
 	}
-	_, err = c.receive(ctx, delivery{event: e}, storeTime, func(ctx context.Context, e Event) result {
-		return c.storeUnprocessed(ctx, e, StateParked, cause)
+	_, err = i.receive(ctx, delivery{event: e}, storeTime, func(ctx context.Context, e Event) result {
+		return i.storeUnprocessed(ctx, e, StateParked, cause)
 	})
 	return err
-}
-
-// insideProcessor is for package promises.
-type insideProcessor struct {
-	insideCommon
-	p *Processor
-}
-
-// GoingOn reports whether events that waited are processed beside deliveries.
-func (in insideProcessor) GoingOn() bool { return in.p.going.Load() > 0 }
-
-// insideInbox is for packages operator and outbox.
-type insideInbox struct {
-	insideCommon
-	i *Inbox
 }
 
 // Requeue is [Inbox.Requeue] for a caller that records the events: see [Inbox.requeue].

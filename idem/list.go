@@ -46,13 +46,13 @@ func (f Filter) of(source string) store.Filter {
 func (f Filter) states() []string {
 	switch {
 	case f.States == nil && f.Failed:
-		return []string{store.Pending, store.Retrying, store.Unhandled, store.Parked}
+		return []string{store.Pending, store.Unhandled, store.Parked}
 	case f.States == nil:
 		return []string{store.Unhandled, store.Parked}
 	}
 	states := make([]string, len(f.States))
-	for i, s := range f.States {
-		states[i] = string(s)
+	for n, s := range f.States {
+		states[n] = string(s)
 	}
 	return states
 }
@@ -121,14 +121,14 @@ const atOnce = 100
 // List reads the events that f chooses, by the provider's time and then by arrival, with their payloads and
 // errors. The events are chosen at the start, and each is read when its turn comes. List ends after the first
 // error.
-func (c *Common) List(ctx context.Context, f Filter) iter.Seq2[StoredEvent, error] {
+func (i *Inbox) List(ctx context.Context, f Filter) iter.Seq2[StoredEvent, error] {
 	return func(yield func(StoredEvent, error) bool) {
-		keys, err := c.find(ctx, f)
+		keys, err := i.find(ctx, f)
 		if err != nil {
 			yield(StoredEvent{}, fmt.Errorf("idem: listing events: %w", store.Explain(err)))
 			return
 		}
-		for row, err := range c.load(ctx, keys) {
+		for row, err := range i.load(ctx, keys) {
 			if !yield(storedEvent(row), err) {
 				return
 			}
@@ -137,11 +137,11 @@ func (c *Common) List(ctx context.Context, f Filter) iter.Seq2[StoredEvent, erro
 }
 
 // load reads events by their row keys. Events that are done by now are left out.
-func (c *Common) load(ctx context.Context, keys []string) iter.Seq2[store.Row, error] {
+func (i *Inbox) load(ctx context.Context, keys []string) iter.Seq2[store.Row, error] {
 	return func(yield func(store.Row, error) bool) {
 		for some := range slices.Chunk(keys, atOnce) {
 			limited, cancel := context.WithTimeout(ctx, statementTime)
-			rows, err := store.Load(limited, c.pool, some)
+			rows, err := store.Load(limited, i.pool, some)
 			cancel()
 			if err != nil {
 				yield(store.Row{}, fmt.Errorf("idem: listing events: %w", store.Explain(err)))
@@ -165,20 +165,20 @@ func storedEvent(r store.Row) StoredEvent {
 }
 
 // find lists the row keys of the events that f chooses.
-func (c *Common) find(ctx context.Context, f Filter) ([]string, error) {
+func (i *Inbox) find(ctx context.Context, f Filter) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTime)
 	defer cancel()
-	return store.Find(ctx, c.pool, f.of(c.source.Name()))
+	return store.Find(ctx, i.pool, f.of(i.source.Name()))
 }
 
 // SilentSince returns the time at which the newest event of the source was stored, of all accounts, by the
 // database's clock, if that is longer ago than d; the zero time if an event was stored since, or none ever was.
 // It reads events until it meets one that is newer: after a silence that is all of them, and SilentSince returns an
 // error after five minutes.
-func (c *Common) SilentSince(ctx context.Context, d time.Duration) (time.Time, error) {
+func (i *Inbox) SilentSince(ctx context.Context, d time.Duration) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTime)
 	defer cancel()
-	at, err := store.SilentSince(ctx, c.pool, c.source.Name(), d)
+	at, err := store.SilentSince(ctx, i.pool, i.source.Name(), d)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("idem: reading the last arrival: %w", store.Explain(err))
 	}
@@ -188,7 +188,6 @@ func (c *Common) SilentSince(ctx context.Context, d time.Duration) (time.Time, e
 // Stats counts the source's events that are not done.
 type Stats struct {
 	Pending   Backlog // stored by an inbox; its workers are next
-	Retrying  Backlog // failed; the provider delivers them again
 	Unhandled Backlog // no handler when they arrived
 	Parked    Backlog // do not decode, or failed too often; kept until they are replayed, requeued or discarded
 
@@ -204,17 +203,17 @@ type Backlog struct {
 }
 
 // Stats counts the events that are not done. It reads no done events: its cost does not grow with their
-// number. Alert on Parked, and on an old Pending or Retrying event.
-func (c *Common) Stats(ctx context.Context) (Stats, error) {
+// number. Alert on Parked, and on an old Pending event.
+func (i *Inbox) Stats(ctx context.Context) (Stats, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTime)
 	defer cancel()
 	var s Stats
-	rows, err := store.CountOpen(ctx, c.pool, c.source.Name())
+	rows, err := store.CountOpen(ctx, i.pool, i.source.Name())
 	if err != nil {
 		return s, fmt.Errorf("idem: counting events: %w", store.Explain(err))
 	}
 	backlogs := map[string]*Backlog{
-		store.Pending: &s.Pending, store.Retrying: &s.Retrying, store.Unhandled: &s.Unhandled, store.Parked: &s.Parked,
+		store.Pending: &s.Pending, store.Unhandled: &s.Unhandled, store.Parked: &s.Parked,
 	}
 	for _, row := range rows {
 		if b := backlogs[row.State]; b != nil {
@@ -222,7 +221,7 @@ func (c *Common) Stats(ctx context.Context) (Stats, error) {
 		}
 		s.Acknowledged += row.Acknowledged
 	}
-	if s.BlockedKeys, err = store.CountBlocked(ctx, c.pool, c.source.Name()); err != nil {
+	if s.BlockedKeys, err = store.CountBlocked(ctx, i.pool, i.source.Name()); err != nil {
 		return s, fmt.Errorf("idem: counting blocked entities: %w", store.Explain(err))
 	}
 	return s, nil

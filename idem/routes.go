@@ -130,9 +130,9 @@ func decode[E any](e Event) (*E, error) {
 }
 
 // Ignore acknowledges events of these types without storing anything. Without
-// it, events that have no handler are stored for [Common.Replay]. The handler of a family does
+// it, events that have no handler are stored for [Inbox.Replay]. The handler of a family does
 // not get them, see [HandleFamily]. One that was retrying
-// when its type became ignored is unhandled after the next [Common.Prune].
+// when its type became ignored is unhandled after the next [Inbox.Prune].
 func (r *Routes) Ignore(eventTypes ...string) {
 	r.register(func() {
 		for _, t := range eventTypes {

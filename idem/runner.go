@@ -20,15 +20,17 @@ import (
 // errStopped is the cause of the handlers' cancellation when their workers are stopped.
 var errStopped = errors.New("the workers were stopped: the next ones go on with it")
 
-// runner is one call of Run or Drain.
+// runner is one call of Run, Drain or Replay. It claims events, and ends what it has claimed.
 type runner struct {
 	inbox    *Inbox
+	size     int                     // the number of workers; 0 for a replay
 	attempts context.Context         // of the handlers
 	cancel   context.CancelCauseFunc // cancels the handlers
 	idle     chan struct{}           // has an element for each idle worker
 	workers  sync.WaitGroup
 	timedOut atomic.Int64 // handlers that did not return when they were stopped
 	position claims.Position
+	waiting  int       // events that the last searches have met, if all of them wait for others
 	others   bool      // in an outage, the next search is for an event of a type without failures
 	othersAt time.Time // when the next such search is made
 	heldAt   time.Time // when holdMany last put off events
@@ -61,11 +63,14 @@ type unended struct {
 	cause error
 }
 
-func (i *Inbox) newRunner(ctx context.Context) *runner {
-	r := &runner{inbox: i, idle: make(chan struct{}, i.Workers), signs: claims.NewSigns(i.source.Name()), notBegun: make(map[string]error)}
+// newRunner returns a runner with a number of workers. The caller must call stop.
+func (i *Inbox) newRunner(ctx context.Context, workers int) *runner {
+	r := &runner{inbox: i, size: workers, idle: make(chan struct{}, workers), signs: claims.NewSigns(i.source.Name()), notBegun: make(map[string]error)}
+	r.signs.Own.Replays = workers == 0
+	i.working.Add(int32(workers))
 	r.alive, r.stopSigns = context.WithCancel(context.WithoutCancel(ctx))
 	r.attempts, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	for range i.Workers {
+	for range workers {
 		r.idle <- struct{}{}
 	}
 	return r
@@ -207,6 +212,7 @@ func (r *runner) endDeadSessions(ctx context.Context) error {
 // end deletes the worker's row once nothing is claimed any more. An event with a claim that could not be
 // ended is then claimed by others, as the events of a dead worker are.
 func (r *runner) end() {
+	r.inbox.working.Add(-int32(r.size))
 	r.stopSigns()
 	r.signing.Wait()
 	if !r.begun {

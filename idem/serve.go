@@ -16,21 +16,20 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Part is a part of a program that [Serve] runs: a [*Processor], an [*Inbox], an
+// Part is a part of a program that [Serve] runs: an [*Inbox], an
 // outbox, a relay, a canary, or a worker of the application's own. Run returns
 // nil soon after ctx has ended, and an error if the part cannot go on.
 type Part interface {
 	Run(ctx context.Context) error
 }
 
-// Receiver is a [*Processor], an [*Inbox] or an outbox, which store events in Postgres. A relay is a [Part],
-// and no Receiver.
+// Receiver is an [*Inbox] or an outbox, which store events in Postgres. A relay is a [Part], and no Receiver.
 type Receiver interface {
 	Part
 	http.Handler
 	Accept(ctx context.Context, e Event) (Outcome, error)
 
-	common() *Common
+	self() *Inbox
 }
 
 // Serve serves HTTP, runs the parts of a program, and prunes daily, until ctx ends. It
@@ -95,7 +94,7 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	for _, p := range parts {
 		if r, ok := p.(Receiver); ok {
 			go pruneDaily(others.ctx, r)
-			go r.common().warnOfScopes(others.ctx)
+			go r.self().warnOfScopes(others.ctx)
 		}
 		group := others
 		if s, ok := p.(interface{ StopsFirst() bool }); ok && s.StopsFirst() {
@@ -115,15 +114,13 @@ func prepare(ctx context.Context, parts []Part) error {
 	inboxes := make(map[*pgxpool.Pool][]*Inbox)
 	for _, p := range parts {
 		if r, ok := p.(Receiver); ok {
-			if err := r.common().checkScopes(ctx); err != nil {
+			if err := r.self().checkScopes(ctx); err != nil {
 				return err
 			}
+			inboxes[r.self().pool] = append(inboxes[r.self().pool], r.self())
 		}
 		if e, ok := p.(interface{ warnOfNoSecret(context.Context) }); ok {
 			e.warnOfNoSecret(ctx)
-		}
-		if i, ok := p.(interface{ self() *Inbox }); ok {
-			inboxes[i.self().pool] = append(inboxes[i.self().pool], i.self())
 		}
 	}
 	for pool, same := range inboxes {
@@ -157,6 +154,8 @@ func sharePool(ctx context.Context, pool *pgxpool.Pool, inboxes []*Inbox) {
 	spare, byDefault := connections-1, 0
 	for _, i := range inboxes {
 		if i.Workers == i.defaultWorkers {
+			i.Workers = i.workers()
+			i.defaultWorkers = i.Workers
 			byDefault += i.Workers
 		} else {
 			spare -= i.Workers
@@ -258,7 +257,7 @@ func shutDown(server *http.Server) error {
 // pruneDaily prunes a minute after the start, for programs that are restarted daily, and then every day.
 func pruneDaily(ctx context.Context, r Receiver) {
 	for wait := time.Minute; sleep(ctx, wait); wait = 24 * time.Hour {
-		err := pgtx.Protect(func() error { _, err := r.common().Prune(ctx); return err }) // hooks of the pool are the application's
+		err := pgtx.Protect(func() error { _, err := r.self().Prune(ctx); return err }) // hooks of the pool are the application's
 		if err != nil && ctx.Err() == nil {
 			slog.ErrorContext(ctx, "webhook events could not be pruned", slog.String("error", err.Error()))
 		}
@@ -269,34 +268,34 @@ func pruneDaily(ctx context.Context, r Receiver) {
 // this program gives every event one, and no other program is running: each event that is delivered again
 // would be processed again. If another program may still store such events, or this program has run before,
 // stopping would cost more: checkScopes logs an error, and health is red.
-func (c *Common) checkScopes(ctx context.Context) error {
-	if !c.alwaysScoped() {
+func (i *Inbox) checkScopes(ctx context.Context) error {
+	if !i.alwaysScoped() {
 		return nil
 	}
 	remedy := fmt.Sprintf("one that comes again is a new event, and is done twice: stop every process of the source, "+
-		"and move them with idem rescope -source %s -account \"\" -to-account THEIR-SCOPE", c.source.Name())
-	if c.asksOfScopes(ctx, store.IsUnscoped) {
+		"and move them with idem rescope -source %s -account \"\" -to-account THEIR-SCOPE", i.source.Name())
+	if i.asksOfScopes(ctx, store.IsUnscoped) {
 		return fmt.Errorf("idem: all events of %s are stored without a scope, and this program gives every event one: %s; "+
-			"or leave the account without one, with its token or secret where it was", c.source.Name(), remedy)
+			"or leave the account without one, with its token or secret where it was", i.source.Name(), remedy)
 	}
-	if c.asksOfScopes(ctx, store.HasUnscoped) {
-		c.logAttrs(ctx, slog.LevelError, "webhook events are stored without a scope, and this program gives every event one: "+remedy)
+	if i.asksOfScopes(ctx, store.HasUnscoped) {
+		i.logAttrs(ctx, slog.LevelError, "webhook events are stored without a scope, and this program gives every event one: "+remedy)
 	}
 	return nil
 }
 
 // warnOfScopes logs at the start of a program that a source has events with and without a scope, which is
 // right only if one account has no scope on purpose.
-func (c *Common) warnOfScopes(ctx context.Context) {
-	if !c.alwaysScoped() && c.asksOfScopes(ctx, store.HasMixedScopes) { // checkScopes has logged it otherwise
-		c.logAttrs(ctx, slog.LevelWarn, "webhook events are stored with and without a scope: unless one account has none on purpose, "+
+func (i *Inbox) warnOfScopes(ctx context.Context) {
+	if !i.alwaysScoped() && i.asksOfScopes(ctx, store.HasMixedScopes) { // checkScopes has logged it otherwise
+		i.logAttrs(ctx, slog.LevelWarn, "webhook events are stored with and without a scope: unless one account has none on purpose, "+
 			"those of before that come again are done twice: stop the program, and move them with idem rescope")
 	}
 }
 
 // asksOfScopes asks Postgres a question. Without an answer the result is false: other checks find that the
 // tables or Postgres are missing.
-func (c *Common) asksOfScopes(ctx context.Context, question func(context.Context, store.DB, string) (bool, error)) bool {
-	yes, _ := query(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) { return question(ctx, db, c.source.Name()) })
+func (i *Inbox) asksOfScopes(ctx context.Context, question func(context.Context, store.DB, string) (bool, error)) bool {
+	yes, _ := query(ctx, i.pool, func(ctx context.Context, db store.DB) (bool, error) { return question(ctx, db, i.source.Name()) })
 	return yes
 }

@@ -67,6 +67,10 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 		err := fmt.Errorf("%d processes died while they processed it, or were cut off from Postgres: fix the handler, then replay it", c.Crashes)
 		return r.endClaim(ctx, c, store.End{State: store.Parked, LeavesLane: i.PassParked}, err)
 	}
+	if _, runs := i.left.Load(c.RowKey()); runs { // its first try's handler has not returned
+		_, err := r.postpone(ctx, c, soon(c))
+		return "", err
+	}
 	if wait := i.outage().Hold(e.Type); wait > 0 {
 		r.holds.Store(true)
 		_, err := r.postpone(ctx, c, wait)
@@ -81,24 +85,30 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	case work == nil:
 		return r.endClaim(ctx, c, store.End{State: store.Unhandled, LeavesLane: true}, nil)
 	}
-	promoted, failed := false, time.Time{}
-	if c.SinceFailure != nil {
-		failed = time.Now().Add(-*c.SinceFailure)
-	}
-	// Without Wait: another attempt in the lane may take long.
-	how := &store.Stored{States: []string{store.Pending}, Claim: c.Number, Worker: r.signs.Own.ID}
-	outcome, err := i.execute(ctx, attempt{event: e, row: c.Event, work: work, failed: failed, stored: how, promoted: &promoted})
-	if promoted {
-		i.wakeOwn()
-	}
-	switch outcome {
+	v := r.attempt(ctx, c, work)
+	switch v.outcome {
 	case Retrying, Unknown:
-		return r.fail(ctx, c, err)
+		return r.fail(ctx, c, v.err)
 	case notMarked:
 		_, err := r.postpone(ctx, c, store.PostponeTime)
 		return "", err
 	}
-	return outcome, err
+	return v.outcome, v.err
+}
+
+// attempt makes an attempt at a claimed event. A replay waits for another attempt in the lane; a worker has others to
+// do.
+func (r *runner) attempt(ctx context.Context, c store.Claim, work Work) verdict {
+	failed := time.Time{}
+	if c.SinceFailure != nil {
+		failed = time.Now().Add(-*c.SinceFailure)
+	}
+	how := &store.Stored{Claim: c.Number, Worker: r.signs.Own.ID, Wait: r.signs.Own.Replays}
+	v := r.inbox.execute(ctx, attempt{event: Event(c.Event), row: c.Event, work: work, failed: failed, stored: how})
+	if v.promoted {
+		r.inbox.wakeOwn()
+	}
+	return v
 }
 
 // fail ends a claim after an attempt that failed, did not reach the handler, or whose COMMIT was not

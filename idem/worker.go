@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/paghooks/paghooks/idem/internal/claims"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -28,7 +30,7 @@ func (i *Inbox) Run(ctx context.Context) error {
 	if err := i.check(); err != nil {
 		return err
 	}
-	r := i.newRunner(ctx)
+	r := i.newRunner(ctx, i.workers())
 	if !i.PollOnly {
 		r.channel = channel
 	}
@@ -48,16 +50,24 @@ func (i *Inbox) Drain(ctx context.Context) error {
 	if err := i.check(); err != nil {
 		return err
 	}
-	r := i.newRunner(ctx)
+	r := i.newRunner(ctx, i.workers())
 	r.draining = true
 	err := errors.Join(r.drain(ctx), r.stop())
 	return errors.Join(append(slices.Collect(maps.Values(r.notBegun)), err)...)
 }
 
+// workers returns the number of workers of a runner.
+func (i *Inbox) workers() int {
+	if i.WorkFirst && i.Workers == i.defaultWorkers {
+		return max(1, min(i.Workers, int(i.pool.Config().MaxConns)/2))
+	}
+	return i.Workers
+}
+
 // check finds settings that make no sense.
 func (i *Inbox) check() error {
 	err := checkSettings("inbox", map[string]bool{
-		"Workers": i.Workers > 0, "Timeout": i.Timeout > 0, "MaxAttempts": i.MaxAttempts > 0,
+		"Workers": i.Workers > 0, "Timeout": i.Timeout > 0, "AnswerWithin": i.AnswerWithin > 0, "MaxAttempts": i.MaxAttempts > 0,
 		"Poll": i.Poll > 0, "Backoff": i.Backoff != nil,
 	})
 	return errors.Join(err, i.checkRetention())
@@ -106,11 +116,11 @@ func (r *runner) drain(ctx context.Context) error {
 		}
 		r.workers.Wait()
 		switch {
-		case found.Seen > 0 || found.Search.Limit < r.inbox.Workers: // workers that have ended since may have promoted more
+		case found.Seen > 0 || found.Search.Limit < r.size: // workers that have ended since may have promoted more
 		case r.postponed.Swap(false) || !found.Search.WithCrashed:
 			sleep(ctx, store.PostponeTime)
 		default:
-			if stuck, err := r.promoteStuck(ctx, true); err != nil || stuck == 0 {
+			if stuck, err := r.inbox.promoteAll(ctx, true); err != nil || stuck == 0 {
 				return errors.Join(err, r.brokerAway())
 			}
 		}
@@ -190,7 +200,7 @@ func (r *runner) awaitWorkers(ctx context.Context) (n int, outage bool) {
 		default:
 		}
 		outage = r.inbox.outage().IsWhole()
-		if n == r.inbox.Workers || n > 0 && !outage {
+		if n == r.size || n > 0 && !outage {
 			return n, outage
 		}
 		select {
@@ -253,11 +263,11 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 	if r.searchAll.Swap(false) {
 		r.position = claims.Position{}
 	}
-	alone := processSolo.Reserve()
+	alone := r.hasLived() && processSolo.Reserve()
 	search := store.Search{
 		Source: r.inbox.source.Name(), After: r.position.After(), Limit: n,
 		Worker: r.signs.Own.ID, Running: r.runningKeys(),
-		Crashed: crashesSolo, WithCrashed: alone,
+		Crashed: crashesSolo, WithCrashed: alone, Crowd: r.waiting >= crowd,
 	}
 	if r.others {
 		for _, failing := range r.inbox.outage().Types() {
@@ -269,6 +279,9 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 		return store.ClaimEvents(ctx, db, search)
 	})
 	r.position.Seen(found)
+	if r.waiting += found.Seen; len(found.Claims) > 0 {
+		r.waiting = 0
+	}
 	if err != nil {
 		r.searchAll.Store(true) // the answer with the claims may be lost
 	}
@@ -278,6 +291,14 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 	processSolo.Leave(n - len(found.Claims))
 	return found, err
 }
+
+// crowd is the number of events that wait for others, with no other event among them, after which searches take many
+// out at once.
+const crowd = 50
+
+// hasLived reports whether the process has worked for a while. Until then it claims no event that was being processed
+// when two processes died: something else may kill them, again and again, and the event would be parked for it.
+func (r *runner) hasLived() bool { return r.signs.Running(time.Now()) >= claims.Lived }
 
 // endDeadEvery is the interval at which each process looks for the sessions of dead workers.
 const endDeadEvery = 10 * time.Second
@@ -289,7 +310,7 @@ func (r *runner) lookAround(ctx context.Context) {
 		err := r.endDeadSessions(ctx)
 		if time.Since(promoted) >= promoteEvery {
 			promoted = time.Now()
-			_, promoting := r.promoteStuck(ctx, false)
+			_, promoting := r.inbox.promoteAll(ctx, false)
 			err = errors.Join(err, promoting)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -298,17 +319,40 @@ func (r *runner) lookAround(ctx context.Context) {
 	}
 }
 
-// promoteStuck makes events due that are held back behind nothing, and held events pending. If another
-// process looks for the former, promoteStuck waits for it if wait is set, and otherwise leaves them to it.
-func (r *runner) promoteStuck(ctx context.Context, wait bool) (n int64, err error) {
-	promoted, err := r.inbox.promoteAll(ctx, wait)
-	if err != nil {
-		return promoted, err
-	}
-	adopted, err := query(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (int64, error) {
-		return store.Adopt(ctx, db, r.inbox.source.Name())
+// promoteEvery is the interval at which workers look for events that wait for nothing.
+const promoteEvery = time.Minute
+
+// promoteAll makes events due that wait for nothing, and those that PassParked lets go on. It returns the
+// number of changed events. If another process looks for events that wait for nothing, promoteAll waits for
+// it if wait is set, and otherwise leaves them to it.
+func (i *Inbox) promoteAll(ctx context.Context, wait bool) (int64, error) {
+	passed, passing := i.passParked(ctx)
+	stuck, err := query(ctx, i.pool, func(ctx context.Context, db store.DB) (int64, error) {
+		return store.PromoteStuck(ctx, db, i.source.Name(), wait)
 	})
-	return promoted + adopted, err
+	return passed + stuck, errors.Join(passing, err)
+}
+
+// passParked takes parked events out of their lanes, if PassParked is set, so that the events behind them go
+// on. It returns the number of parked events.
+func (i *Inbox) passParked(ctx context.Context) (passed int64, err error) {
+	for more := i.PassParked; more; {
+		var lanes []string
+		limited, cancel := context.WithTimeout(ctx, i.Timeout)
+		err := i.change(limited, func(ctx context.Context, tx pgx.Tx) (err error) {
+			if lanes, err = store.Pass(ctx, tx, i.source.Name(), atOnce); err != nil {
+				return err
+			}
+			return store.PromoteWaiting(ctx, tx, lanes)
+		})
+		cancel()
+		if err != nil {
+			return passed, fmt.Errorf("idem: passing parked events: %w", store.Explain(err))
+		}
+		passed += int64(len(lanes))
+		more = len(lanes) == atOnce
+	}
+	return passed, nil
 }
 
 // stop waits for the running handlers, and cancels them after StopTimeout.

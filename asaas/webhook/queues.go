@@ -9,19 +9,16 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/internal/shown"
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
 
 // Queues reads and releases the queues of an account's webhooks, for package console
 // and for metrics. Make it with [NewQueues].
 //
-// Asaas does not report when it will delete waiting events. Queues estimates that from
-// two things, and takes the shorter time: events that are retrying in the
-// application's own store also wait at Asaas, and carry when they were created; and
+// Asaas does not report when it will delete waiting events. Queues estimates that:
 // events of a queue that was not held up when it was last read were, as a rule,
 // created after that. So keep one Queues as long as the program runs, and read it
-// from time to time. If neither is known, right after a start for example,
+// from time to time. Right after a start it is not known, and
 // [gauge.Queue].DeletesIn is 0.
 //
 // Several goroutines may use it at once.
@@ -74,7 +71,7 @@ func (q *Queues) Queues(ctx context.Context) ([]gauge.Queue, error) {
 		out = q.Watch.annotate(out, all)
 	}
 	if heldUp {
-		q.estimateDeletion(out, q.oldestRetrying(ctx))
+		q.estimateDeletion(out)
 	}
 	q.remember(out)
 	return out, nil
@@ -82,33 +79,13 @@ func (q *Queues) Queues(ctx context.Context) ([]gauge.Queue, error) {
 
 func isHeldUp(q gauge.Queue) bool { return q.Interrupted || q.Penalized > 0 }
 
-// oldestRetrying returns the time at which the oldest event was created that Asaas is
-// to deliver again; zero if that is not known.
-func (q *Queues) oldestRetrying(ctx context.Context) (oldest time.Time) {
-	if q.events == nil {
-		return oldest
-	}
-	for e, err := range q.events.List(ctx, idem.Filter{States: []idem.State{idem.StateRetrying}}) {
-		if err != nil {
-			break // the database may be down
-		}
-		if asaas.TimeLeft(e.OccurredAt) > 0 { // Asaas has deleted older ones
-			return e.OccurredAt // they arrive in the order of their creation, or nearly so
-		}
-	}
-	return oldest
-}
-
 // estimateDeletion sets DeletesIn where it is known.
-func (q *Queues) estimateDeletion(queues []gauge.Queue, oldest time.Time) {
+func (q *Queues) estimateDeletion(queues []gauge.Queue) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for n := range queues {
 		one := &queues[n]
 		since := q.sound[one.ID]
-		if since.IsZero() || !oldest.IsZero() && oldest.Before(since) {
-			since = oldest
-		}
 		if isHeldUp(*one) && !since.IsZero() {
 			one.DeletesIn = max(asaas.TimeLeft(since), time.Second)
 		}

@@ -53,12 +53,12 @@ func run(ctx context.Context, database string) error {
 		return []idem.Credentials{{Scope: account, Secrets: []string{token}}}, nil
 	}
 	events.OnPayment(charges.Handler(changed))
-	processor := idem.NewProcessor(pool, events)
+	inbox := idem.NewInbox(pool, events)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /up", func(http.ResponseWriter, *http.Request) {})
-	mux.Handle("POST /webhooks/asaas", processor)
-	mux.Handle("POST /webhooks/asaas/{account}", processor)
-	return idem.Serve(ctx, &http.Server{Addr: cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080"), Handler: mux}, processor)
+	mux.Handle("POST /webhooks/asaas", inbox)
+	mux.Handle("POST /webhooks/asaas/{account}", inbox)
+	return idem.Serve(ctx, &http.Server{Addr: cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080"), Handler: mux}, inbox)
 }
 
 // changed adds what is paid of a charge to the order of its account.

@@ -17,8 +17,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Part is a part of a program that says how it is: an [*idem.Processor], an
-// [*idem.Inbox], an outbox, a relay, a canary, or one of the application's own. Examine
+// Part is a part of a program that says how it is: an [*idem.Inbox], an outbox, a relay, a canary, or one of the application's own. Examine
 // may be called from many goroutines. It should end with ctx.
 type Part interface {
 	Examine(ctx context.Context, limits check.Limits) []check.Result
@@ -29,26 +28,22 @@ type Part interface {
 // application's own that answers for a receiver, and keep the result: it remembers the rows that it
 // has read.
 func Of(r idem.Receiver) Part {
-	_, works := r.(interface {
-		Drain(ctx context.Context) error
-	})
-	in := inside.Of[common](r)
-	return &receiver{own: r, in: in, common: in.Common(), works: works}
+	in := inside.Of[stored](r)
+	return &receiver{own: r, in: in, inbox: in.Inbox()}
 }
 
-// common is the inside of a receiver.
-type common interface {
-	Common() *idem.Common
+// stored is the inside of a receiver.
+type stored interface {
+	Inbox() *idem.Inbox
 	Pool() *pgxpool.Pool
 	AlwaysScoped() bool
 }
 
 // receiver is the part of a receiver.
 type receiver struct {
-	own    idem.Receiver
-	in     common
-	common *idem.Common
-	works  bool // it has workers
+	own   idem.Receiver
+	in    stored
+	inbox *idem.Inbox
 
 	// The last looks at the stored events. Each reads all that is not done.
 	due, ahead lastLook[time.Duration] // how old the oldest is
@@ -60,8 +55,8 @@ type receiver struct {
 
 // Examine implements [Part].
 func (r *receiver) Examine(ctx context.Context, limits check.Limits) []check.Result {
-	x := &examination{pool: r.in.Pool(), common: r.common, limits: limits}
-	x.reached = x.examinePostgres(ctx, store.NeededRights(r.common.KeepPayloads, r.works))
+	x := &examination{pool: r.in.Pool(), inbox: r.inbox, limits: limits}
+	x.reached = x.examinePostgres(ctx, store.NeededRights(r.inbox.KeepPayloads))
 	if own, ok := r.own.(Part); ok {
 		x.checks = append(x.checks, own.Examine(ctx, limits)...)
 	}
@@ -95,13 +90,9 @@ func sayUnscoped(found bool) (healthy bool, says string) {
 }
 
 func (r *receiver) examineRetrying(ctx context.Context, x *examination) {
-	query, then := store.FindRetrying, "; if the provider does not deliver it again, replay it"
-	if r.works {
-		query, then = store.FindFailing, ": the workers try it again, and park it in the end"
-	}
-	examine(ctx, x, "retrying", &r.retrying, query, func(found store.FailingEvents) (bool, string) {
+	examine(ctx, x, "retrying", &r.retrying, store.FindFailing, func(found store.FailingEvents) (bool, string) {
 		healthy, says := sayAge(found.Oldest, x.limits.MaxRetrying, "none fails that nobody has acknowledged", "the oldest event that fails came %s ago",
-			"an event has failed for %s: fix what its error says, see idem list -failed, or acknowledge it with idem acknowledge until you do"+then)
+			"an event has failed for %s: fix what its error says, see idem list -failed, or acknowledge it with idem acknowledge until you do: the workers try it again, and park it in the end")
 		return healthy, says + known(found.Acknowledged)
 	})
 }
@@ -119,7 +110,7 @@ func known(acknowledged int64) string {
 const aheadMost = time.Minute
 
 func (r *receiver) examineDue(ctx context.Context, x *examination) {
-	limit := x.limits.MaxPending + r.common.Timeout // it is due while it is being processed, too
+	limit := x.limits.MaxPending + r.inbox.Timeout // it is due while it is being processed, too
 	examine(ctx, x, "workers", &r.due, store.OldestDue, func(age time.Duration) (bool, string) {
 		advice := ""
 		if age > limit {
@@ -127,9 +118,6 @@ func (r *receiver) examineDue(ctx context.Context, x *examination) {
 		}
 		return sayAge(age, limit, "no event is due", "the oldest event that is due waits for %s", "an event has been due for %s: "+advice)
 	})
-	if !r.works {
-		return
-	}
 	ahead := func(ctx context.Context, db store.DB, source string) (time.Duration, error) {
 		return store.Ahead(ctx, db, source, aheadMost)
 	}
@@ -141,11 +129,7 @@ func (r *receiver) examineDue(ctx context.Context, x *examination) {
 
 // adviceOnWorkers returns the remedy where events have been due for too long.
 func (r *receiver) adviceOnWorkers(ctx context.Context, x *examination) string {
-	alive, err := limited(ctx, x, store.LivingWorkers)
-	switch {
-	case !r.works:
-		return "events were left to workers, and a Processor has none: have it Replay those that are pending, or have an Inbox run"
-	case err == nil && len(alive) == 0:
+	if alive, err := limited(ctx, x, store.LivingWorkers); err == nil && len(alive) == 0 {
 		return "no workers are alive: have idem.Serve or Inbox.Run run them, here or in another process"
 	}
 	return "workers run and do not keep up: see in the log whether handlers hang, or raise Workers"
@@ -167,7 +151,7 @@ func sayStanding(found store.Standing) (healthy bool, says string) {
 		return true, "no event waits for a parked one" + known(found.Acknowledged)
 	}
 	return false, fmt.Sprintf("%d events of %d entities wait for a parked one: first %d of %s, %s, for %s: "+
-		"fix what its error says, see operator.Operator.Blocked, and replay it, or discard it to give it up; if it is done, have idem.Serve or Processor.Run run",
+		"fix what its error says, see operator.Operator.Blocked, and replay it, or discard it to give it up",
 		found.Waiting, found.Lanes, found.Behind, found.Key, strings.Join(found.Types, " "), found.Head) + known(found.Acknowledged)
 }
 
@@ -187,7 +171,7 @@ func sayParked(found store.ParkedEvents, most int) (healthy bool, says string) {
 // examination is one look at a receiver.
 type examination struct {
 	pool    *pgxpool.Pool
-	common  *idem.Common
+	inbox   *idem.Inbox
 	limits  check.Limits
 	reached bool // whether its Postgres is well
 	late    bool // whether a look at the stored events took too long
@@ -195,7 +179,7 @@ type examination struct {
 }
 
 func (x *examination) add(name string, healthy bool, says string, cause error) {
-	x.checks = append(x.checks, check.Result{Source: x.common.SourceName(), Name: name, Healthy: healthy, Says: says, Cause: cause})
+	x.checks = append(x.checks, check.Result{Source: x.inbox.SourceName(), Name: name, Healthy: healthy, Says: says, Cause: cause})
 }
 
 // examinePostgres reports whether the receiver's Postgres answers, and lets it write.
@@ -296,7 +280,7 @@ func limited[T any](ctx context.Context, x *examination, query func(context.Cont
 		if err := store.LimitTime(ctx, tx, x.limits.Timeout); err != nil {
 			return err
 		}
-		answer, err = query(ctx, tx, x.common.SourceName())
+		answer, err = query(ctx, tx, x.inbox.SourceName())
 		return err
 	})
 	return answer, err

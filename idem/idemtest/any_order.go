@@ -18,7 +18,7 @@ import (
 // AnyOrder tests that an application's tables end the same in any order of its
 // events.
 //
-// It delivers the requests in every order: first to an [idem.Processor], then to
+// It delivers the requests in every order: first to an [idem.Inbox] that works first, then to
 // an [idem.Inbox] with workers that process each event before the next one comes.
 // Each delivery comes twice. An event that is not acknowledged, or fails in a worker, is
 // tried again after the others. At the end, as on the next day, all of them come

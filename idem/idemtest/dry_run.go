@@ -21,7 +21,7 @@ import (
 // rollback leaves behind.
 //
 // A dry run calls the handlers for real: asaas.Recover with Client.Try and
-// [idem.Common.DryReplay] run them in a transaction that is rolled back, and an effect that
+// [idem.Inbox.DryReplay] run them in a transaction that is rolled back, and an effect that
 // a handler has outside of it is real, an HTTP request for example. A handler
 // asks [idem.IsDryRun] before it does such a thing. DryRun finds those that do
 // not ask.
@@ -55,11 +55,11 @@ func DryRun(t testing.TB, source func(pool *pgxpool.Pool) idem.Source, deliverie
 		t.Fatal(err)
 	}
 	app := source(pool)
-	processor := idem.NewProcessor(transaction, app)
-	processor.Logger = nil
+	inbox := idem.NewInbox(transaction, app)
+	inbox.Logger = nil
 	defer d.replaceTransport()()
 	for n, r := range deliveries {
-		d.try(processor, app, n+1, r, transaction)
+		d.try(inbox, app, n+1, r, transaction)
 	}
 }
 
@@ -90,7 +90,7 @@ func (d *dryRun) open(url string) (recorded, transaction *pgxpool.Pool) {
 }
 
 // try runs a delivery dry.
-func (d *dryRun) try(processor *idem.Processor, app idem.Source, n int, r *http.Request, transaction *pgxpool.Pool) {
+func (d *dryRun) try(inbox *idem.Inbox, app idem.Source, n int, r *http.Request, transaction *pgxpool.Pool) {
 	d.Helper()
 	e, err := app.Open(r)
 	if err != nil {
@@ -98,7 +98,7 @@ func (d *dryRun) try(processor *idem.Processor, app idem.Source, n int, r *http.
 	}
 	before := d.contents(transaction)
 	d.take() // the effects of source and Open
-	outcome, err := processor.DryRun(d.Context(), e)
+	outcome, err := inbox.DryRun(d.Context(), e)
 	seen := d.take()
 	for _, what := range seen {
 		d.Errorf("idemtest: in a dry run of %s (delivery %d), the handler %s: that is not in its transaction and happens, use tx, or ask idem.IsDryRun before it", e.Type, n, what)

@@ -17,7 +17,7 @@ import (
 // ExactlyOnce tests that an application's handlers have their effects exactly
 // once, wherever the connection to Postgres breaks.
 //
-// It delivers the requests to an [idem.Processor] without a fault, and counts the
+// It delivers the requests to an [idem.Inbox] with WorkFirst, and without workers, without a fault, and counts the
 // messages that this sends to Postgres. Then it starts anew for each place where
 // a cut makes a difference, and cuts the connection there: before a message is
 // sent and, for those that Postgres answers at once, after it has acted on it and

@@ -76,7 +76,7 @@ type trial struct {
 	proxy  *pgproxy.Proxy
 	pool   *pgxpool.Pool // the application's, through the proxy
 	app    idem.Source
-	events *idem.Processor // reads them, on the direct pool
+	events *idem.Inbox // reads them, on the direct pool
 }
 
 func (m *matrix) start() *trial {
@@ -90,7 +90,7 @@ func (m *matrix) start() *trial {
 	run := &trial{matrix: m, proxy: new(pgproxy.Proxy)}
 	run.pool = m.open(run.proxy.Through)
 	run.app = m.source(run.pool)
-	run.events = idem.NewProcessor(m.direct, run.app)
+	run.events = idem.NewInbox(m.direct, run.app)
 	return run
 }
 
@@ -124,13 +124,9 @@ func (run *trial) deliver(d *delivery) (done bool, err error) {
 	observe := func(_ context.Context, o idem.Observation) { seen = o }
 	r, w := d.request.Clone(run.Context()), httptest.NewRecorder()
 	r.Body = io.NopCloser(bytes.NewReader(d.body))
-	if run.byWorkers {
-		run.inbox(observe).ServeHTTP(w, r)
-	} else {
-		p := idem.NewProcessor(run.pool, run.app)
-		p.Logger, p.Observe, p.ParkAfter = nil, observe, noLimit
-		p.ServeHTTP(w, r)
-	}
+	i := run.inbox(observe)
+	i.WorkFirst = !run.byWorkers
+	i.ServeHTTP(w, r)
 	if seen.Event.Type != "" {
 		d.name = seen.Event.Type
 	}

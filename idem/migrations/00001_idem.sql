@@ -9,13 +9,13 @@ create table if not exists idem_events (
     event         text collate "C" primary key,   -- source/scope/id: asaas//evt_..., asaas/shop-1/evt_...
     type          text        not null,           -- the provider's event name; '' when the body does not decode
     key           text        not null,           -- the entity the event is about, such as pay_123; '' for none
-    state         text        not null,           -- done, pending, retrying, unhandled, parked or discarded
+    state         text        not null,           -- done, pending, unhandled, parked or discarded
     received_at   timestamptz not null default now(),
     attempts      integer     not null default 0, -- that failed
     last_error    text,
     body_hash     bigint,                         -- of the body as received, to notice another body with the same id
     conflict_at   timestamptz,                    -- when another body came with this id; null is never
-    starts        integer     not null default 0, -- attempts that workers have claimed: the fencing token of a claim
+    starts        integer     not null default 0, -- attempts that were claimed: the fencing token of a claim
     crashes       integer     not null default 0, -- claims whose process died, or was cut off, since a handler returned
     claimed_at    timestamptz,                    -- when workers claimed it; null when none have
     claimed_by    bigint,                         -- those workers; without a row of idem_workers they are dead
@@ -37,10 +37,9 @@ create table if not exists idem_payloads (
     event       text collate "C" primary key,
     source      text collate "C" not null,
     lane        text collate "C", -- source/scope/key, or source/scope%/id without a key: whose events are processed in order,
-                                  -- those that are pending or parked; null: it holds nothing back. It is retrying, unhandled,
-                                  -- or parked and passed (PassParked)
+                                  -- those that are pending or parked; null: it holds nothing back. It is unhandled, or parked
+                                  -- and passed (PassParked)
     due_at      timestamptz,      -- in a lane: it may be processed from then on; null: not before it is its turn, or never
-    held        boolean     not null default false, -- parked only because an earlier event of its lane is not done
     occurred_at timestamptz,      -- the provider's time
     received_at timestamptz not null,
     body        bytea not null,   -- as received: bytes, not text, so that no genuine body is refused
@@ -61,9 +60,6 @@ create index if not exists idem_payloads_lane
 
 -- What waits, of which the look for events that wait for nothing reads one of each lane; and what is parked.
 create index if not exists idem_payloads_waiting on idem_payloads (source, lane) where due_at is null and lane is not null;
-
--- What is parked behind a parked event, and is to go on first. Not on due_at itself: Postgres would read the index above.
-create index if not exists idem_payloads_held on idem_payloads (source, coalesce(due_at, 'infinity'), event) where held;
 
 -- Rows of no source, to stay. The table is empty whenever the workers have nothing to do. Connections keep the plans that
 -- Postgres makes then, and for a table of no rows it plans to read all of it, which takes seconds once there are many.
@@ -94,7 +90,7 @@ create table if not exists idem_prunes (
     days      jsonb       not null  -- by the date of arrival: how many events Prune has left, and when there were suddenly more
 );
 
--- Signs of life: one row per Inbox.Run that works on events, which it writes every two seconds, and deletes when it
+-- Signs of life: one row per Inbox.Run or Replay, which it writes every two seconds, and deletes when it
 -- ends. The others of its source delete it after eight seconds without a sign: what it has claimed is theirs then.
 create table if not exists idem_workers (
     id         bigint      primary key, -- at random
@@ -102,7 +98,8 @@ create table if not exists idem_workers (
     host       text        not null,
     pid        integer     not null,
     started_at timestamptz not null,
-    seen_at    timestamptz not null
+    seen_at    timestamptz not null,
+    replays    boolean     not null default false -- it is a Replay, and takes no event that is due
 ) with (fillfactor = 50);
 
 -- One row per action of a person. Prune deletes old ones: see Retention.Audit.

@@ -32,7 +32,7 @@ func TestCanarySaysThatItsBodyWasAltered(t *testing.T) {
 	s.openInbox()
 	drained := "its body arrived empty: something in front of the receiver has read it"
 	changed := "another body arrived than was sent: something in front of the receiver has changed, encoded or wrapped it"
-	for name, receiver := range map[string]http.Handler{"processor": s.processor, "inbox": s.inbox} {
+	for name, receiver := range map[string]http.Handler{"processor": s.first, "inbox": s.inbox} {
 		for _, c := range []struct {
 			why   string
 			alter func(string) string
@@ -89,11 +89,11 @@ func TestFailedDeliveriesAreNamedByTheirReasons(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
 			s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
-			s.processor.MaxBody = 200
+			s.first.MaxBody = 200
 			for range 4 {
 				c.deliver(s)
 			}
-			for _, check := range s.newHealth(s.processor).Report().Checks {
+			for _, check := range s.newHealth(s.first).Report().Checks {
 				if check.Name == "deliveries" && (!check.Healthy || !strings.HasPrefix(check.Says, "4 deliveries have failed in a row: ")) {
 					t.Errorf("after four it says %+v", check)
 				}
@@ -103,7 +103,7 @@ func TestFailedDeliveriesAreNamedByTheirReasons(t *testing.T) {
 			if why == "a table that is missing" {
 				red = "deliveries, retrying, workers, held, parked, postgres"
 			}
-			for _, check := range s.newHealth(s.processor).Report().Checks {
+			for _, check := range s.newHealth(s.first).Report().Checks {
 				if check.Name == "deliveries" && (check.Healthy || !strings.Contains(check.Says, c.says)) {
 					t.Errorf("it says %+v, want %q", check, c.says)
 				}
@@ -116,7 +116,7 @@ func TestFailedDeliveriesAreNamedByTheirReasons(t *testing.T) {
 					t.Fatal(status, err)
 				}
 			}
-			for _, check := range s.newHealth(s.processor).Report().Checks {
+			for _, check := range s.newHealth(s.first).Report().Checks {
 				if check.Name == "deliveries" && !strings.HasPrefix(check.Says, "5 deliveries") {
 					t.Errorf("strangers count: %+v", check)
 				}
@@ -158,7 +158,7 @@ func TestAcceptTakesNoEmptyBodyAndParksEachUnreadableOne(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	s.notes.Ignore("")
-	for name, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"processor": s.processor.Accept, "inbox": s.inbox.Accept} {
+	for name, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"processor": s.first.Accept, "inbox": s.inbox.Accept} {
 		for _, body := range []string{"", " \n"} {
 			if outcome, err := accept(t.Context(), identify([]byte(body))); outcome != idem.Retrying || err == nil {
 				t.Errorf("%s: %q is %s, %v", name, body, outcome, err)
@@ -177,7 +177,7 @@ func TestAcceptTakesNoEmptyBodyAndParksEachUnreadableOne(t *testing.T) {
 	if n := queryOne[int](s, parked); n != 4 {
 		t.Errorf("%d events are parked, want 4", n)
 	}
-	if sum, err := s.processor.Replay(t.Context(), idem.Filter{}); sum.Failed != 4 || err != nil {
+	if sum, err := s.first.Replay(t.Context(), idem.Filter{}); sum.Failed != 4 || err != nil {
 		t.Errorf("Replay = %+v, %v", sum, err)
 	}
 	if n := queryOne[int](s, parked); n != 4 {

@@ -93,8 +93,8 @@ func bookOrder(ctx context.Context, tx pgx.Tx, n *note) error {
 }
 
 // newBenchProcessor is a processor that logs nothing.
-func newBenchProcessor(pool *pgxpool.Pool, h idem.Handler[*note]) *idem.Processor {
-	p := idem.NewProcessor(pool, source(h))
+func newBenchProcessor(pool *pgxpool.Pool, h idem.Handler[*note]) *idem.Inbox {
+	p := newFirst(pool, source(h))
 	p.Logger = nil
 	return p
 }

@@ -35,7 +35,7 @@ func TestHealthNamesALockWhereOnlyAHookHasThePassword(t *testing.T) {
 		c.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error { c.Password = "a token"; return nil }
 	}))
 	pid := owner.session(`begin; lock table idem_events in access exclusive mode`).PgConn().PID()
-	h := s.newHealth(s.processor)
+	h := s.newHealth(s.first)
 	h.Timeout = 5 * time.Second // in which Postgres says who that is
 	s.wantHealth("a table is locked", h, "retrying", fmt.Sprintf("or end it: select pg_terminate_backend(%d)", pid))
 }

@@ -32,7 +32,7 @@ func TestConnectionsBesideThePoolHaveItsHooks(t *testing.T) {
 
 	// The one on which health asks who keeps the tables locked.
 	pid := plain.session(`begin; lock table idem_events in access exclusive mode`).PgConn().PID()
-	h := s.newHealth(s.processor)
+	h := s.newHealth(s.first)
 	h.Timeout = 5 * time.Second // in which Postgres says who that is
 	s.wantHealth("a table is locked", h, "retrying", fmt.Sprintf("or end it: select pg_terminate_backend(%d)", pid))
 }

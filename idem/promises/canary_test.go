@@ -33,7 +33,7 @@ func TestCanaryProvesThatPostgresTakesWritesAndStoresNothing(t *testing.T) {
 		create function count_mark() returns trigger language plpgsql as $$ begin perform nextval('marks'); return new; end $$;
 		create trigger count_mark before insert on idem_events for each row execute function count_mark()`)
 	s.on(func(context.Context, pgx.Tx, *note) error { panic("a handler of the application ran") })
-	s.processor.KeepPayloads = true
+	s.first.KeepPayloads = true
 	s.openInbox()
 	server := httptest.NewServer(s.inbox)
 	t.Cleanup(server.Close)
@@ -59,10 +59,10 @@ func TestCanarySaysWhatIsWrongAndNoSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(closed.Close)
-	withoutPostgres := idem.NewProcessor(closed, s.notes)
+	withoutPostgres := newFirst(closed, s.notes)
 	withoutPostgres.Logger = nil
 	readOnly := openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on" })
-	cannotWrite := idem.NewProcessor(readOnly, s.notes)
+	cannotWrite := newFirst(readOnly, s.notes)
 	cannotWrite.Logger = nil
 	for reason, c := range map[string]struct {
 		address, token, want string
@@ -163,7 +163,7 @@ func TestCanaryThatIsNoDryRunIsAnUnknownEvent(t *testing.T) {
 	s := newApp(t)
 	dropping := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del(idem.DryRunHeader)
-		s.processor.ServeHTTP(w, r)
+		s.first.ServeHTTP(w, r)
 	})
 	c := newCanary(dropping, "right")
 	for range 3 {
@@ -176,7 +176,7 @@ func TestCanaryThatIsNoDryRunIsAnUnknownEvent(t *testing.T) {
 		t.Errorf("%d events are stored of 3 deliveries, want 1", n)
 	}
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Unhandled: 1})
-	got, err := s.processor.DryReplay(t.Context(), idem.Filter{})
+	got, err := s.first.DryReplay(t.Context(), idem.Filter{})
 	if want := (idem.Replayed{Unhandled: 1}); counted(got) != counted(want) || err != nil {
 		t.Errorf("DryReplay = %+v, %v, want %+v", got, err, want)
 	}

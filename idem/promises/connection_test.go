@@ -34,7 +34,7 @@ func TestEveryQueryModeOfPgxWorks(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
 			s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode }))
-			s.processor.KeepPayloads = true
+			s.first.KeepPayloads = true
 			broken := true
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil || !broken {
@@ -49,7 +49,7 @@ func TestEveryQueryModeOfPgxWorks(t *testing.T) {
 			s.wantAnswer(odd, http.StatusOK)
 			s.wantAnswer(`{"id":"e3","type":"it's \\ $1 \"new\""}`, http.StatusOK)
 			s.wantEffects(1)
-			stats, err := s.processor.Stats(t.Context())
+			stats, err := s.first.Stats(t.Context())
 			if err != nil || stats.Unhandled.Events != 1 {
 				t.Errorf("Stats = %+v, %v, want one unhandled", stats, err)
 			}
@@ -57,7 +57,7 @@ func TestEveryQueryModeOfPgxWorks(t *testing.T) {
 			s.wantReplayed(idem.Filter{IDs: []string{"it's"}}, idem.Replayed{})
 			s.wantReplayed(idem.Filter{}, idem.Replayed{Unhandled: 1})
 			s.exec(`update idem_events set received_at = '2020-01-01'`)
-			s.wantPruned(s.processor, 2)
+			s.wantPruned(s.first, 2)
 		})
 	}
 }
@@ -139,7 +139,7 @@ func TestSessionKeepsItsSettings(t *testing.T) {
 			s.wantDiscarded(idem.Filter{IDs: []string{"bad2"}}, "a test", 1)
 			s.drain(1)
 			s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
-			s.wantPruned(s.processor, 0)
+			s.wantPruned(s.first, 0)
 			if diff := cmp.Diff(before, queryOne[string](s, settings)); diff != "" {
 				t.Error("settings (-before +after):\n" + diff)
 			}

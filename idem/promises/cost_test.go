@@ -233,8 +233,8 @@ func TestEventOfAnInboxWritesLittleLogBeyondItsBody(t *testing.T) {
 func TestMemoryStaysFlat(t *testing.T) {
 	s := newApp(t)
 	s.on(pay)
-	s.processor.Observe = nil // here they keep what they are told
-	s.processor.Logger = slog.New(slog.DiscardHandler)
+	s.first.Observe = nil // here they keep what they are told
+	s.first.Logger = slog.New(slog.DiscardHandler)
 	s.acceptMany(1, 1000)
 	before, goroutines := heap(), runtime.NumGoroutine()
 	s.acceptMany(1001, 6000)
@@ -607,7 +607,7 @@ func (s *app) acceptMany(first, last int) {
 	for range 8 {
 		workers.Go(func() {
 			for i := next.Add(1); i <= int64(last); i = next.Add(1) {
-				outcome, err := s.processor.Accept(s.Context(), identify([]byte(paid(fmt.Sprint(i)))))
+				outcome, err := s.first.Accept(s.Context(), identify([]byte(paid(fmt.Sprint(i)))))
 				if outcome != idem.Done || err != nil {
 					s.Errorf("event %d: %s, %v", i, outcome, err)
 				}

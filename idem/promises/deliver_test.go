@@ -114,7 +114,7 @@ func TestEventWhoseIDCannotBeStoredIsOneEventWhateverItsBody(t *testing.T) {
 			s.wantAnswer(`{"id":"`+id+`","type":"paid","try":2}`, http.StatusOK)
 			s.wantAnswer(`{"id":"`+id+`2","type":"paid"}`, http.StatusOK)
 			s.wantEffects(2)
-			if all, _, err := operator.New(s.processor, "").Conflicts(t.Context(), 100); err != nil || len(all) != 1 {
+			if all, _, err := operator.New(s.first, "").Conflicts(t.Context(), 100); err != nil || len(all) != 1 {
 				t.Errorf("Conflicts = %v, %v, want one", all, err)
 			}
 		})
@@ -127,7 +127,7 @@ func TestEventThatDoesNotDecodeIsParkedUnhandledByAnyone(t *testing.T) {
 	s.on(pay)
 	body := `{"id":"e1","type":"paid","order":7}`
 	e := idem.Event{ID: "e1", Type: "paid", Payload: []byte(body)}
-	outcome, err := s.processor.Accept(t.Context(), e)
+	outcome, err := s.first.Accept(t.Context(), e)
 	if outcome != idem.Parked || err != nil {
 		t.Errorf("Accept = %s, %v, want parked", outcome, err)
 	}
@@ -143,7 +143,7 @@ func TestWhatIsNotADeliveryIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.on(pay)
-	s.processor.MaxBody = 100
+	s.first.MaxBody = 100
 	for name, c := range map[string]struct {
 		method, body string
 		header       map[string]string
@@ -194,7 +194,7 @@ func TestBodyOfTheLargestSizeIsAccepted(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.on(pay)
-	s.processor.MaxBody = int64(len(paid("e1")))
+	s.first.MaxBody = int64(len(paid("e1")))
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantEffects(1)
 }
@@ -211,7 +211,7 @@ func TestPayloadOfDoneEventsIsKeptWhenAsked(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.on(pay)
-	s.processor.KeepPayloads = true
+	s.first.KeepPayloads = true
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantPayload("e1", paid("e1"))
@@ -243,8 +243,8 @@ func TestObservationsNameTheirSourceAndStage(t *testing.T) {
 	observe := func(_ context.Context, o idem.Observation) {
 		got = append(got, fmt.Sprintf("%s %s %s", o.Source, o.Stage, o.Outcome))
 	}
-	s.processor.Observe, s.inbox.Observe = observe, observe
-	s.processor.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	s.first.Observe, s.inbox.Observe = observe, observe
+	s.first.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 	if _, _, err := s.post(t.Context(), paid("e1"), map[string]string{"token": "guess"}); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestObservationsNameTheirSourceAndStage(t *testing.T) {
 	s.store(letter("e2", "o2", 0))
 	s.drain()
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
-	s.processor.Observe = observe
+	s.first.Observe = observe
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 	want := []string{
 		"notes delivery rejected", "notes delivery refused", "notes delivery done", "notes delivery unhandled",
@@ -269,7 +269,7 @@ func TestObservationsNameTheirSourceAndStage(t *testing.T) {
 func TestHandlerThatChangesThePayloadChangesItsCopyOnly(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.processor.KeepPayloads, s.processor.ParkAfter = true, 1
+	s.first.KeepPayloads, s.first.ParkAfter = true, 1
 	again, failing := false, true
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		e, _ := idem.EventFrom(ctx)

@@ -33,12 +33,12 @@ func TestDryRunTellsTheOutcomeAndStoresNothing(t *testing.T) {
 			}
 			return nil
 		})
-		s.processor.KeepPayloads = true
-		s.processor.Timeout = limit
+		s.first.KeepPayloads = true
+		s.first.Timeout = limit
 		for _, m := range all {
 			wrong.Store(&m)
 			for range 2 {
-				outcome, err := s.processor.DryRun(t.Context(), letter("e1", "o1", 0))
+				outcome, err := s.first.DryRun(t.Context(), letter("e1", "o1", 0))
 				if outcome != idem.Retrying || err == nil {
 					t.Errorf("a handler %s: DryRun = %s, %v, want retrying, because %s", m.name, outcome, err, m.reason)
 				} else if said := err.Error(); !strings.Contains(said, m.says) || !strings.HasPrefix(said, "idem: dry run of paid e1: ") {
@@ -47,7 +47,7 @@ func TestDryRunTellsTheOutcomeAndStoresNothing(t *testing.T) {
 				look.wantContents([]string{})
 			}
 			wrong.Store(nil)
-			if outcome, err := s.processor.DryRun(t.Context(), letter("e1", "o1", 0)); outcome != idem.Done || err != nil {
+			if outcome, err := s.first.DryRun(t.Context(), letter("e1", "o1", 0)); outcome != idem.Done || err != nil {
 				t.Errorf("after a handler %s: DryRun = %s, %v, want done", m.name, outcome, err)
 			}
 			look.wantContents([]string{})
@@ -71,13 +71,13 @@ func TestDryRunOfAHandlerThatHangsIsAnswered(t *testing.T) {
 		<-release
 		return pay(ctx, tx, n)
 	})
-	s.processor.Timeout = 100 * time.Millisecond
+	s.first.Timeout = 100 * time.Millisecond
 	answer := make(chan error, 1)
 	go func() {
 		ctx := context.WithoutCancel(t.Context())
-		outcome, err := s.processor.DryRun(ctx, letter("e1", "o1", 0))
+		outcome, err := s.first.DryRun(ctx, letter("e1", "o1", 0))
 		for !entered.Load() { // the time is short on a busy machine
-			outcome, err = s.processor.DryRun(ctx, letter("e1", "o1", 0))
+			outcome, err = s.first.DryRun(ctx, letter("e1", "o1", 0))
 		}
 		if outcome != idem.Retrying || err == nil || !strings.Contains(err.Error(), "did not return in time") {
 			t.Errorf("DryRun = %s, %v", outcome, err)
@@ -102,7 +102,7 @@ func TestDryRunOfEventsThatNoHandlerRunsFor(t *testing.T) {
 		{identify([]byte(`{"id":"e1","type":"viewed"}`)), idem.Ignored},
 		{idem.Event{ID: "e1", Type: "paid", Payload: []byte(`{"order":7}`)}, idem.Parked},
 	} {
-		outcome, err := s.processor.DryRun(t.Context(), c.event)
+		outcome, err := s.first.DryRun(t.Context(), c.event)
 		if outcome != c.want || (err != nil) != (c.want == idem.Parked) {
 			t.Errorf("DryRun of %s = %s, %v, want %s", c.event.Payload, outcome, err, c.want)
 		}
@@ -127,7 +127,7 @@ func TestDryRunOfAStoredEventRunsItAndLeavesItAsItIs(t *testing.T) {
 	s.stock(1)
 	want := s.contents()
 	for _, id := range []string{"done", "pending", "done-1", "parked-1", "unhandled-1", "discarded-1", "retrying-1"} {
-		for _, dryRun := range []func(context.Context, idem.Event) (idem.Outcome, error){s.processor.DryRun, s.inbox.DryRun} {
+		for _, dryRun := range []func(context.Context, idem.Event) (idem.Outcome, error){s.first.DryRun, s.inbox.DryRun} {
 			if outcome, err := dryRun(t.Context(), letter(id, "o1", 0)); outcome != idem.Done || err != nil {
 				t.Errorf("DryRun of %s = %s, %v, want done", id, outcome, err)
 			}
@@ -150,7 +150,7 @@ func TestHandlerCanAskWhetherItIsADryRun(t *testing.T) {
 		return pay(ctx, tx, n)
 	})
 	s.openInbox()
-	if outcome, err := s.processor.DryRun(t.Context(), letter("e1", "o1", 0)); outcome != idem.Done {
+	if outcome, err := s.first.DryRun(t.Context(), letter("e1", "o1", 0)); outcome != idem.Done {
 		t.Fatal(outcome, err)
 	}
 	if hooks != 0 {
@@ -249,7 +249,7 @@ func TestDryReplayCountsAndChangesNothing(t *testing.T) {
 		{idem.Filter{States: []idem.State{idem.StatePending}}, idem.Replayed{Done: 1}},
 		{idem.Filter{IDs: []string{"nobody"}}, idem.Replayed{}},
 	} {
-		got, err := s.processor.DryReplay(t.Context(), c.filter)
+		got, err := s.first.DryReplay(t.Context(), c.filter)
 		if counted(got) != counted(c.want) || err != nil {
 			t.Errorf("DryReplay of %+v = %+v, %v, want %+v", c.filter, got, err, c.want)
 		}
@@ -257,7 +257,7 @@ func TestDryReplayCountsAndChangesNothing(t *testing.T) {
 	s.wantContents(want)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.processor.DryReplay(ctx, idem.Filter{}); !errors.Is(err, context.Canceled) {
+	if _, err := s.first.DryReplay(ctx, idem.Filter{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("DryReplay = %v, want context canceled", err)
 	}
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Failed: 2, Unhandled: 2}) // as was said
@@ -270,14 +270,14 @@ func TestDeliveryDoesNotWaitForADryRunOfItsEvent(t *testing.T) {
 		keepPayloads bool
 		dryRun       func(*app, idem.Event) (idem.Outcome, error)
 	}{
-		"of a processor":             {false, func(s *app, e idem.Event) (idem.Outcome, error) { return s.processor.DryRun(s.Context(), e) }},
-		"of one that keeps payloads": {true, func(s *app, e idem.Event) (idem.Outcome, error) { return s.processor.DryRun(s.Context(), e) }},
+		"of a processor":             {false, func(s *app, e idem.Event) (idem.Outcome, error) { return s.first.DryRun(s.Context(), e) }},
+		"of one that keeps payloads": {true, func(s *app, e idem.Event) (idem.Outcome, error) { return s.first.DryRun(s.Context(), e) }},
 		"of an inbox":                {false, func(s *app, e idem.Event) (idem.Outcome, error) { return s.inbox.DryRun(s.Context(), e) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t).openInbox()
-			s.processor.KeepPayloads = mode.keepPayloads
+			s.first.KeepPayloads = mode.keepPayloads
 			entered, goOn := make(chan struct{}), make(chan struct{})
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if e, ok := idem.EventFrom(ctx); !ok || e.ID != "e1" {
@@ -298,7 +298,7 @@ func TestDeliveryDoesNotWaitForADryRunOfItsEvent(t *testing.T) {
 				dry <- err
 			}()
 			testkit.Next(t, entered)
-			outcome, err := s.processor.Accept(t.Context(), letter("e1", "o1", 0))
+			outcome, err := s.first.Accept(t.Context(), letter("e1", "o1", 0))
 			if outcome != idem.Done || err != nil {
 				t.Errorf("the delivery during the dry run is %s, %v, want done", outcome, err)
 			}

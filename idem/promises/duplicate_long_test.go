@@ -20,14 +20,14 @@ func TestConcurrentDuplicateThatCannotWaitLongerIsToldToComeAgain(t *testing.T) 
 		t.Run(where, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			second := s.processor
+			second := s.first
 			switch where {
 			case "another process":
-				second = s.newProcessor()
+				second = s.newFirst()
 				second.Timeout = 200 * time.Millisecond
 			case "another process, that has an hour": // a connection that waits is given up before that
-				s.processor.Timeout = time.Hour
-				second = s.newProcessor()
+				s.first.Timeout = time.Hour
+				second = s.newFirst()
 				second.Timeout = time.Hour
 			}
 			entered, release := make(chan struct{}), make(chan struct{})
@@ -40,7 +40,7 @@ func TestConcurrentDuplicateThatCannotWaitLongerIsToldToComeAgain(t *testing.T) 
 			deliveries.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
 			<-entered
 			if where == "same process" {
-				s.processor.Timeout = 200 * time.Millisecond // of deliveries from now on
+				s.first.Timeout = 200 * time.Millisecond // of deliveries from now on
 			}
 			outcome, err := second.Accept(t.Context(), identify([]byte(paid("e1"))))
 			if outcome != idem.Retrying || err == nil {

@@ -61,7 +61,7 @@ func TestConcurrentDuplicatesOfAFailingEventShareItsFailure(t *testing.T) {
 func TestConcurrentDuplicateInAnotherProcessWaitsForTheFirst(t *testing.T) {
 	t.Parallel()
 	s := openApp(t, poolOf(t, 4))
-	other := s.newProcessor()
+	other := s.newFirst()
 	entered, release := make(chan struct{}), make(chan struct{})
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID != "e1" {
@@ -89,7 +89,7 @@ func TestConcurrentDuplicateInAnotherProcessWaitsForTheFirst(t *testing.T) {
 func TestConcurrentDuplicateInAnotherProcessTakesOverWhenTheFirstFails(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	other := s.newProcessor()
+	other := s.newFirst()
 	entered, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
@@ -158,15 +158,15 @@ func TestEventInFlightIsNoOther(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	first, second := idem.Event{ID: "a\n", Type: "any", Payload: []byte("1")}, idem.Event{ID: "a", Type: "any", Payload: []byte("\n1")}
-	s.processor.Timeout = 10 * time.Second // where the second waits for the first
+	s.first.Timeout = 10 * time.Second // where the second waits for the first
 	idem.Handle(&s.notes.Routes, "any", func(ctx context.Context, _ pgx.Tx, _ *int) error {
 		if e, _ := idem.EventFrom(ctx); e.ID == first.ID {
-			_, err := s.processor.Accept(ctx, second)
+			_, err := s.first.Accept(ctx, second)
 			return err
 		}
 		return nil
 	})
-	if o, err := s.processor.Accept(t.Context(), first); o != idem.Done {
+	if o, err := s.first.Accept(t.Context(), first); o != idem.Done {
 		t.Errorf("Accept = %s, %v, want done", o, err)
 	}
 	s.wantState("a", idem.StateDone)
@@ -178,7 +178,7 @@ func TestConcurrentDuplicatesOfAnIgnoredTypeAreAllIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &slowIgnorer{}
 		source.Ignore("viewed")
-		p := idem.NewProcessor(nil, source) // no pool: nobody asks Postgres
+		p := newFirst(nil, source) // no pool: nobody asks Postgres
 		p.Logger = nil
 		outcomes := make([]idem.Outcome, 10)
 		var deliveries sync.WaitGroup
@@ -236,7 +236,7 @@ func TestAnotherBodyWithTheSameIDIsNoticed(t *testing.T) {
 			s.wantState("e1", idem.StateDone)
 			s.wantConflicts(operator.Conflict{Event: first, State: idem.StateDone})
 			s.exec(`update idem_events set received_at = '2020-01-01'`)
-			s.wantPruned(s.processor, 2)
+			s.wantPruned(s.first, 2)
 			s.wantConflicts()
 		})
 	}
@@ -374,7 +374,7 @@ func (s *app) conflicts() (all []bool) {
 
 func (s *app) wantConflicts(want ...operator.Conflict) {
 	s.Helper()
-	for name, list := range map[string]func(context.Context, int) ([]operator.Conflict, int64, error){"processor": operator.New(s.processor, "").Conflicts, "inbox": operator.New(s.inbox, "").Conflicts} {
+	for name, list := range map[string]func(context.Context, int) ([]operator.Conflict, int64, error){"processor": operator.New(s.first, "").Conflicts, "inbox": operator.New(s.inbox, "").Conflicts} {
 		got, all, err := list(s.Context(), 100)
 		if all != int64(len(want)) {
 			s.Errorf("Conflicts of the %s counts %d, want %d", name, all, len(want))

@@ -56,7 +56,7 @@ func TestPromotionOfASynchronousReplicaLosesNothingAcknowledged(t *testing.T) {
 func TestPromotionLosesNoDuplicateThatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	for name, accept := range map[string]func(*app) func(context.Context, idem.Event) (idem.Outcome, error){
-		"inline": func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.processor.Accept },
+		"inline": func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.first.Accept },
 		"inbox":  func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.inbox.Accept },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,8 +193,8 @@ func TestCommitWhoseWaitForTheReplicaIsCanceledIsNotAcknowledged(t *testing.T) {
 			})
 		}
 		one, canceled := pool()
-		one.processor.Timeout = 4 * time.Second // it has to come to its COMMIT
-		deliver("inline", one, canceled, one.processor.Accept)
+		one.first.Timeout = 4 * time.Second // it has to come to its COMMIT
+		deliver("inline", one, canceled, one.first.Accept)
 		one, canceled = pool()
 		deliver("inbox", one, canceled, one.inbox.Accept)
 	}
@@ -219,7 +219,7 @@ func TestDiscardAndRequeueWhoseWaitForTheReplicaIsCanceledAreNotReportedAsDone(t
 	s := openInboxApp(t, openPool(t, primary.URL(), asUsual))
 	s.on(func(context.Context, pgx.Tx, *note) error { return idem.NoRetry(errors.New("no such order")) })
 	for _, id := range []string{"discarded", "requeued"} {
-		if o, err := s.processor.Accept(t.Context(), letter(id, id, 1)); o != idem.Parked || err != nil {
+		if o, err := s.first.Accept(t.Context(), letter(id, id, 1)); o != idem.Parked || err != nil {
 			t.Fatalf("Accept = %s, %v, want parked", o, err)
 		}
 	}
@@ -331,7 +331,7 @@ func (d *sender) deliver(ctx context.Context, e idem.Event, inline bool) bool {
 	d.mu.Lock()
 	accept := d.app.inbox.Accept
 	if inline {
-		accept = d.app.processor.Accept
+		accept = d.app.first.Accept
 	}
 	d.mu.Unlock()
 	o, _ := accept(ctx, e)

@@ -86,10 +86,10 @@ func TestOneDeliveryFailsWhenTheNetworkForgetsThePool(t *testing.T) {
 			deliveries.Wait()
 			proxy.Forget()
 			last := identify([]byte(paid("last")))
-			if o, err := s.processor.Accept(t.Context(), last); o != idem.Retrying || err == nil {
+			if o, err := s.first.Accept(t.Context(), last); o != idem.Retrying || err == nil {
 				t.Errorf("the first delivery is %s, %v, want retrying", o, err)
 			}
-			if o, err := s.processor.Accept(t.Context(), last); o != idem.Done || err != nil {
+			if o, err := s.first.Accept(t.Context(), last); o != idem.Done || err != nil {
 				t.Errorf("the second delivery is %s, %v, want done", o, err)
 			}
 		})
@@ -141,10 +141,10 @@ func TestAttemptWhoseBeginTheNetworkForgetsKeepsNoOtherWaiting(t *testing.T) {
 		"a delivery": {
 			pgproxy.BeforeAnswer, "Execute", "insert into idem_events",
 			func(ctx context.Context, s *app, n int) {
-				_, _ = s.processor.Accept(ctx, letter(fmt.Sprint("e", n), "o1", n))
+				_, _ = s.first.Accept(ctx, letter(fmt.Sprint("e", n), "o1", n))
 			},
 			func(ctx context.Context, s *app, n int) error {
-				_, err := s.processor.Accept(ctx, letter(fmt.Sprint("e", n), "o1", n))
+				_, err := s.first.Accept(ctx, letter(fmt.Sprint("e", n), "o1", n))
 				return err
 			},
 		},
@@ -162,10 +162,10 @@ func TestAttemptWhoseBeginTheNetworkForgetsKeepsNoOtherWaiting(t *testing.T) {
 				s.exec(`update idem_payloads set lane = null`) // done with by now
 				s.store(letter(fmt.Sprint("bad", n), "o1", 2*n), letter(fmt.Sprint("e", n), "o1", 2*n+1))
 				execAll(t, s.pool, `update idem_events set state = 'parked' where event like '%bad%'; update idem_payloads set due_at = null`)
-				_, _ = s.processor.Replay(ctx, idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{fmt.Sprint("e", n)}})
+				_, _ = s.first.Replay(ctx, idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{fmt.Sprint("e", n)}})
 			},
 			func(ctx context.Context, s *app, n int) error {
-				_, err := s.processor.Replay(ctx, idem.Filter{States: []idem.State{idem.StatePending, idem.StateParked}, Keys: []string{"o1"}})
+				_, err := s.first.Replay(ctx, idem.Filter{States: []idem.State{idem.StatePending, idem.StateParked}, Keys: []string{"o1"}})
 				return err
 			},
 		},
@@ -176,8 +176,8 @@ func TestAttemptWhoseBeginTheNetworkForgetsKeepsNoOtherWaiting(t *testing.T) {
 			s := openForgetful(t, proxy, false)
 			s.inbox.Workers = 1
 			s.on(pay)
-			s.processor = idem.NewProcessor(engineOf(s.inbox).Pool(), s.notes)
-			s.processor.Observe, s.processor.Logger = s.observe, s.logger()
+			s.first = newFirst(engineOf(s.inbox).Pool(), s.notes)
+			s.first.Observe, s.first.Logger = s.observe, s.logger()
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			c.begin(ctx, s, 1) // its statements are prepared now

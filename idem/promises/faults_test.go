@@ -63,7 +63,7 @@ func TestDeliveriesFailWhilePostgresIsDownAndAreDoneAfterwards(t *testing.T) {
 	var network *network
 	s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { network = newNetwork(c) }))
 	s.on(pay)
-	s.processor.ParkAfter = 1
+	s.first.ParkAfter = 1
 	network.down.Store(true)
 	for range 3 {
 		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
@@ -103,7 +103,7 @@ func TestClientThatLeavesDoesNotStopTheWork(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	entered, release, observed := make(chan struct{}), make(chan struct{}), make(chan idem.Outcome, 1)
-	s.processor.Observe = func(_ context.Context, o idem.Observation) { observed <- o.Outcome }
+	s.first.Observe = func(_ context.Context, o idem.Observation) { observed <- o.Outcome }
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		close(entered)
 		<-release
@@ -217,7 +217,7 @@ func TestFullDiskAsksForRedelivery(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.processor.KeepPayloads = true
+			s.first.KeepPayloads = true
 			h := pay
 			if c.fails {
 				h = payAndFail

@@ -113,7 +113,7 @@ func FuzzHandlerSQLNeverLosesTheEvent(f *testing.F) {
 			_, _ = tx.Exec(ctx, sql)
 			return nil
 		})
-		outcome, _ := s.processor.Accept(t.Context(), identify([]byte(paid("e1"))))
+		outcome, _ := s.first.Accept(t.Context(), identify([]byte(paid("e1"))))
 		done := queryOne[bool](s, `select exists (select from idem_events where event = 'notes//e1' and state = 'done')`)
 		paid := queryOne[int](s, `select count(*) from effects where event = 'e1'`) == 1
 		if outcome.Acknowledged() != done || done != paid {
@@ -133,7 +133,7 @@ func TestArgumentThatIsNotEncodedInTimeFailsTheHandlerAndNothingElse(t *testing.
 				c.MaxConns = 1
 				c.ConnConfig.DefaultQueryExecMode = mode
 			}))
-			s.processor.Timeout = 5 * time.Second // e2 has to be done in that
+			s.first.Timeout = 5 * time.Second // e2 has to be done in that
 			arg := slow{make(chan struct{}), make(chan struct{})}
 			goOn := sync.OnceFunc(func() { close(arg.goOn) })
 			defer goOn()

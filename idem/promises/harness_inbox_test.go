@@ -289,7 +289,7 @@ func (s *till) untilLedger(n int) {
 }
 
 // run has the processor go on with what is freed, as Serve does.
-func (s *till) run(p *idem.Processor) {
+func (s *till) run(p *idem.Inbox) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
@@ -303,12 +303,12 @@ func (s *till) run(p *idem.Processor) {
 
 func (s *till) replays(f idem.Filter, want idem.Replayed) {
 	s.Helper()
-	if got, err := s.processor.Replay(s.Context(), f); counted(got) != counted(want) || err != nil {
+	if got, err := s.first.Replay(s.Context(), f); counted(got) != counted(want) || err != nil {
 		s.Errorf("Replay = %+v, %v, want %+v\n%s", got, err, want, s.logged())
 	}
 }
 
-func (s *till) accepts(p *idem.Processor, e idem.Event, want idem.Outcome) {
+func (s *till) accepts(p *idem.Inbox, e idem.Event, want idem.Outcome) {
 	s.Helper()
 	if got, err := p.Accept(s.Context(), e); got != want || want.Acknowledged() != (err == nil) {
 		s.Errorf("Accept of %s = %s, %v, want %s\n%s", e.ID, got, err, want, s.logged())
@@ -320,7 +320,7 @@ func newTill(t *testing.T) *till {
 	s := &till{app: newApp(t), broken: make(map[string]bool)}
 	s.exec(`create table ledger (place bigserial, entry text)`)
 	s.notes = s.handlers()
-	s.processor = s.newProcessor()
-	s.processor.ParkAfter = 1
+	s.first = s.newFirst()
+	s.first.ParkAfter = 1
 	return s
 }

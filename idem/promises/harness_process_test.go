@@ -116,7 +116,7 @@ func TestChildThatReceives(t *testing.T) {
 	}
 	source := &notes{}
 	idem.Handle(&source.Routes, "paid", pay)
-	processor := idem.NewProcessor(pool, source)
+	processor := newFirst(pool, source)
 	processor.Logger = nil
 	server := httptest.NewServer(processor)
 	fmt.Println(server.URL)
@@ -142,7 +142,7 @@ func TestChildThatHandlesForever(t *testing.T) {
 		endWithParent()
 		return nil
 	})
-	_, err = idem.NewProcessor(pool, source).Accept(t.Context(), identify([]byte(paid("e1"))))
+	_, err = newFirst(pool, source).Accept(t.Context(), identify([]byte(paid("e1"))))
 	t.Fatal("the handler returned: ", err)
 }
 

@@ -101,7 +101,7 @@ type app struct {
 	*testing.T
 	pool      *pgxpool.Pool
 	notes     *notes
-	processor *idem.Processor
+	first     *idem.Inbox
 	inbox     *idem.Inbox
 	url       string // of the processor, or of the inbox once there is one
 
@@ -113,8 +113,9 @@ type app struct {
 
 // newProcessor is another processor on the same database and handlers: what
 // another process would be.
-func (s *app) newProcessor() *idem.Processor {
-	p := idem.NewProcessor(s.pool, s.notes)
+func (s *app) newFirst() *idem.Inbox {
+	p := idem.NewInbox(s.pool, s.notes)
+	p.WorkFirst = true
 	p.Observe, p.Logger = s.observe, s.logger()
 	return p
 }
@@ -136,10 +137,10 @@ func (s *app) logger() *slog.Logger {
 func (s *app) deploy(register func(*notes)) {
 	s.notes = &notes{}
 	register(s.notes)
-	p := s.newProcessor()
+	p := s.newFirst()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.processor = p
+	s.first = p
 }
 
 // on registers a handler for type "paid".
@@ -286,7 +287,7 @@ func (s *app) startDelivery() (delivered func()) {
 func (s *app) listed(f idem.Filter) []idem.StoredEvent {
 	s.Helper()
 	var all []idem.StoredEvent
-	for stored, err := range s.processor.List(s.Context(), f) {
+	for stored, err := range s.first.List(s.Context(), f) {
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -365,10 +366,10 @@ func openApp(t *testing.T, pool *pgxpool.Pool) *app {
 		t.Fatal(err)
 	}
 	s := &app{T: t, pool: pool, notes: &notes{}, worked: make(chan idem.Observation, 10_000)}
-	s.processor = s.newProcessor()
+	s.first = s.newFirst()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		p := s.processor
+		p := s.first
 		s.mu.Unlock()
 		p.ServeHTTP(w, r)
 	}))

@@ -75,7 +75,7 @@ func TestOneEventThatFailsAgainAndAgainIsNotAllHandlers(t *testing.T) {
 func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T) {
 	t.Parallel()
 	s := newTill(t)
-	ana := operator.New(s.processor, "ana@shop")
+	ana := operator.New(s.first, "ana@shop")
 	acknowledges := func(f idem.Filter, want int64) {
 		t.Helper()
 		if n, err := acted(t.Context(), "the shop knows")(ana.PlanAcknowledge(t.Context(), f)); n != want || err != nil {
@@ -84,22 +84,22 @@ func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T)
 	}
 	s.fails("first", "second")
 	s.wantAnswer(about("first", "paid", "o1"), http.StatusOK)
-	s.wantHealth("parked", s.newHealth(s.processor), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first first, paid")
+	s.wantHealth("parked", s.newHealth(s.first), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first first, paid")
 	acknowledges(idem.Filter{IDs: []string{"first"}}, 1)
-	s.wantHealth("acknowledged", s.newHealth(s.processor), "", "")
+	s.wantHealth("acknowledged", s.newHealth(s.first), "", "")
 	s.wantState("first", idem.StateParked)
 
 	s.wantAnswer(about("second", "refunded", "o1"), http.StatusOK) // waits for the first
-	s.wantHealth("another waits for it", s.newHealth(s.processor), "held", "1 of o1, refunded, for first")
+	s.wantHealth("another waits for it", s.newHealth(s.first), "held", "1 of o1, refunded, for first")
 	acknowledges(idem.Filter{IDs: []string{"first", "second"}}, 1) // the second was never tried
 	s.fails("second")
 	s.replays(idem.Filter{IDs: []string{"first"}}, idem.Replayed{Done: 1, Failed: 1})
-	s.wantHealth("and failed in its turn", s.newHealth(s.processor), "parked", "first second, refunded")
+	s.wantHealth("and failed in its turn", s.newHealth(s.first), "parked", "first second, refunded")
 
-	two := s.newHealth(s.processor)
+	two := s.newHealth(s.first)
 	two.MaxParked = 2
 	s.wantHealth("one is allowed", two, "", "")
-	two = s.newHealth(s.processor)
+	two = s.newHealth(s.first)
 	two.MaxParked = 0
 	s.wantHealth("it does not look", two, "", "")
 
@@ -111,7 +111,7 @@ func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T)
 	if diff := cmp.Diff("ana@shop acknowledge: the shop knows, 1 acknowledged, 1", got); diff != "" {
 		t.Errorf("the trail (-want +got):\n%s", diff)
 	}
-	if _, err := acted(t.Context(), "x")(operator.New(s.processor, "").PlanAcknowledge(t.Context(), idem.Filter{})); err == nil {
+	if _, err := acted(t.Context(), "x")(operator.New(s.first, "").PlanAcknowledge(t.Context(), idem.Filter{})); err == nil {
 		t.Error("an operator without a name acknowledges")
 	}
 
@@ -136,12 +136,12 @@ func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T)
 		}},
 	} {
 		acknowledges(second, 1)
-		s.wantHealth("before "+again.how, s.newHealth(s.processor), "", "")
+		s.wantHealth("before "+again.how, s.newHealth(s.first), "", "")
 		again.fail()
-		s.wantHealth("after "+again.how, s.newHealth(s.processor), "parked", "first second, refunded")
+		s.wantHealth("after "+again.how, s.newHealth(s.first), "parked", "first second, refunded")
 	}
 	acknowledges(second, 1)
-	s.wantHealth("acknowledged once more", s.newHealth(s.processor), "", "")
+	s.wantHealth("acknowledged once more", s.newHealth(s.first), "", "")
 }
 
 // It is tried again by itself, for hours.

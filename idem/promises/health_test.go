@@ -36,18 +36,18 @@ func TestHealthTurnsRedBeforeTheProviderStopsItsQueue(t *testing.T) {
 	for range 4 {
 		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
 	}
-	s.wantHealth("4 in a row", s.newHealth(s.processor), "", "")
+	s.wantHealth("4 in a row", s.newHealth(s.first), "", "")
 	s.wantAnswer(paid("e2"), http.StatusServiceUnavailable)
-	s.wantHealth("5 in a row", s.newHealth(s.processor), "deliveries", "5 deliveries have failed in a row: the provider will slow down its queue")
-	lenient := s.newHealth(s.processor)
+	s.wantHealth("5 in a row", s.newHealth(s.first), "deliveries", "5 deliveries have failed in a row: the provider will slow down its queue")
+	lenient := s.newHealth(s.first)
 	lenient.MaxFailures = 6
 	s.wantHealth("6 are allowed", lenient, "", "")
-	lenient = s.newHealth(s.processor)
+	lenient = s.newHealth(s.first)
 	lenient.MaxFailures = 0
 	s.wantHealth("it does not look", lenient, "", "")
 	broken = false
 	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantHealth("one was acknowledged", s.newHealth(s.processor), "", "")
+	s.wantHealth("one was acknowledged", s.newHealth(s.first), "", "")
 }
 
 func TestStrangersDoNotMakeHealthRed(t *testing.T) {
@@ -60,18 +60,18 @@ func TestStrangersDoNotMakeHealthRed(t *testing.T) {
 			}
 		}
 		if token == "wrong" {
-			s.wantHealth("their token is wrong", s.newHealth(s.processor), "", "")
-			s.processor = s.newProcessor()
+			s.wantHealth("their token is wrong", s.newHealth(s.first), "", "")
+			s.first = s.newFirst()
 			continue
 		}
-		s.wantHealth("there is no token to verify with", s.newHealth(s.processor), "deliveries", "5 deliveries have failed")
-		s.processor = s.newProcessor()
+		s.wantHealth("there is no token to verify with", s.newHealth(s.first), "deliveries", "5 deliveries have failed")
+		s.first = s.newFirst()
 	}
 	unsure := map[string]string{"token": "unsure"}
 	for range 5 {
 		_, _, _ = s.post(t.Context(), paid("e1"), unsure)
 	}
-	s.wantHealth("accounts cannot be looked up", s.newHealth(s.processor), "deliveries", "5 deliveries have failed")
+	s.wantHealth("accounts cannot be looked up", s.newHealth(s.first), "deliveries", "5 deliveries have failed")
 }
 
 func TestAnEventThatFailsForLongMakesHealthRed(t *testing.T) {
@@ -84,16 +84,16 @@ func TestAnEventThatFailsForLongMakesHealthRed(t *testing.T) {
 		s.exec(fmt.Sprintf(`update idem_payloads set received_at = now() - interval '%d minutes'`, minutes))
 	}
 	age(9)
-	s.wantHealth("9 minutes", s.newHealth(s.processor), "", "")
+	s.wantHealth("9 minutes", s.newHealth(s.first), "", "")
 	age(11)
-	s.wantHealth("11 minutes", s.newHealth(s.processor), "retrying", "an event has failed for 11m…: fix what its error says")
-	off := s.newHealth(s.processor)
+	s.wantHealth("11 minutes", s.newHealth(s.first), "retrying", "an event has failed for 11m…: fix what its error says")
+	off := s.newHealth(s.first)
 	off.MaxRetrying = 0
 	s.wantHealth("it does not look", off, "", "")
 	s.openInbox()
 	s.wantHealth("an inbox does not wait for the provider", s.newHealth(s.inbox), "", "")
 	s.exec(`update idem_events set state = 'parked' where state = 'retrying'`)
-	s.wantHealth("it is parked", s.newHealth(s.processor), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first failing, paid")
+	s.wantHealth("it is parked", s.newHealth(s.first), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first failing, paid")
 }
 
 func TestEventsThatNoWorkerTakesMakeHealthRed(t *testing.T) {
@@ -118,7 +118,7 @@ func TestEventsThatNoWorkerTakesMakeHealthRed(t *testing.T) {
 	s.wantHealth("it has just become due", s.newHealth(s.inbox), "", "")
 	due(6)
 	s.wantHealth("nobody takes it", s.newHealth(s.inbox), "workers", "an event has been due for 6m…: no workers are alive")
-	s.wantHealth("a Processor has no workers for it", s.newHealth(s.processor), "workers", "have it Replay those that are pending, or have an Inbox run")
+	s.wantHealth("a Processor has no workers for it", s.newHealth(s.first), "workers", "have it Replay those that are pending, or have an Inbox run")
 	off := s.newHealth(s.inbox)
 	off.MaxPending = 0
 	s.wantHealth("it does not look", off, "", "")
@@ -161,7 +161,7 @@ func TestPostgresThatIsNotWellMakesHealthRedInTime(t *testing.T) {
 		"it is a replica":          {readOnly, patience, "postgres", "it is read-only"},
 		"it has no tables":         {idemtest.Pool(t), patience, "retrying, held and parked", "have idem.Migrate run at start"},
 	} {
-		h := s.newHealth(idem.NewProcessor(c.pool, s.notes))
+		h := s.newHealth(newFirst(c.pool, s.notes))
 		h.Timeout, h.MaxPending = c.timeout, 0
 		start := time.Now()
 		s.wantHealth(reason, h, c.check, c.says)
@@ -244,7 +244,7 @@ func TestHealthHasTheChecksOfEachReceiver(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	var names []string
-	for _, c := range s.newHealth(s.processor, s.inbox).Report().Checks {
+	for _, c := range s.newHealth(s.first, s.inbox).Report().Checks {
 		names = append(names, c.Name)
 	}
 	if diff := cmp.Diff([]string{

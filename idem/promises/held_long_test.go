@@ -24,9 +24,9 @@ func TestEachFurtherEventThatWaitsIsLogged(t *testing.T) {
 		if n > 0 {
 			want, says = "held and parked", fmt.Sprintf("%d events of", n)
 		}
-		s.wantHealth(id, s.newHealth(s.processor), want, says)
+		s.wantHealth(id, s.newHealth(s.first), want, says)
 	}
-	h := s.newHealth(s.processor)
+	h := s.newHealth(s.first)
 	h.Report()
 	s.wantAnswer(about("c", "paid", "o1"), http.StatusOK)
 	for h.Report().Checks[3].Says == "" || !strings.Contains(s.logged(), "says=\"3 events of 1 entities") {
@@ -40,7 +40,7 @@ func TestPassParkedThatIsSwitchedOnLaterFreesWhatWaits(t *testing.T) {
 	t.Parallel()
 	for name, goOn := range map[string]func(*till){
 		"of a processor": func(s *till) {
-			p := idem.NewProcessor(s.pool, s.handlers())
+			p := newFirst(s.pool, s.handlers())
 			p.Logger, p.PassParked = s.logger(), true
 			s.run(p)
 		},
@@ -63,9 +63,9 @@ func TestPassParkedThatIsSwitchedOnLaterFreesWhatWaits(t *testing.T) {
 			s.fails(heads...)
 			for n, head := range heads {
 				order := fmt.Sprint("o", n)
-				s.accepts(s.processor, at(1, head, "paid", order), idem.Parked)
-				s.accepts(s.processor, at(2, fmt.Sprintf("b-%03d", n), "paid", order), idem.Parked)
-				s.accepts(s.processor, at(3, fmt.Sprintf("c-%03d", n), "paid", order), idem.Parked)
+				s.accepts(s.first, at(1, head, "paid", order), idem.Parked)
+				s.accepts(s.first, at(2, fmt.Sprintf("b-%03d", n), "paid", order), idem.Parked)
+				s.accepts(s.first, at(3, fmt.Sprintf("c-%03d", n), "paid", order), idem.Parked)
 				want = append(want, fmt.Sprintf("b-%03d paid c-%03d paid", n, n))
 			}
 			s.fails(append(heads, "b-007")...) // which is passed in its turn

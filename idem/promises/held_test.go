@@ -25,7 +25,7 @@ func TestRefundIsBookedAfterThePaymentThatWasParked(t *testing.T) {
 	s := newTill(t)
 	s.fails("received")
 	s.wantAnswer(about("received", "paid", "o1"), http.StatusOK)
-	s.wantHealth("nothing waits for it", s.newHealth(s.processor), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first received, paid")
+	s.wantHealth("nothing waits for it", s.newHealth(s.first), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first received, paid")
 	for range 2 { // and again, as providers do
 		s.wantAnswer(about("refund", "refunded", "o1"), http.StatusOK)
 	}
@@ -33,12 +33,12 @@ func TestRefundIsBookedAfterThePaymentThatWasParked(t *testing.T) {
 	s.wantLedger("other paid")
 	s.wantRow("refund", "(state, attempts, last_error)", `(parked,0,"waits for received")`)
 	s.wantPayload("refund", about("refund", "refunded", "o1"))
-	s.wantHealth("one waits", s.newHealth(s.processor), "held and parked", "1 events of 1 entities wait for a parked one: first 1 of o1, refunded, for received")
-	blocked, _, err := operator.New(s.processor, "").Blocked(t.Context(), 100)
+	s.wantHealth("one waits", s.newHealth(s.first), "held and parked", "1 events of 1 entities wait for a parked one: first 1 of o1, refunded, for received")
+	blocked, _, err := operator.New(s.first, "").Blocked(t.Context(), 100)
 	if err != nil || len(blocked) != 1 || blocked[0].ID != "received" || blocked[0].Key != "o1" || blocked[0].Waiting != 1 {
 		t.Errorf("Blocked = %+v, %v, want o1 with one behind received", blocked, err)
 	}
-	if o, err := s.processor.DryRun(t.Context(), identify([]byte(about("new", "refunded", "o1")))); o != idem.Done || err != nil {
+	if o, err := s.first.DryRun(t.Context(), identify([]byte(about("new", "refunded", "o1")))); o != idem.Done || err != nil {
 		t.Errorf("DryRun = %s, %v, want done", o, err)
 	}
 	s.replays(idem.Filter{IDs: []string{"refund"}}, idem.Replayed{Failed: 1})
@@ -48,7 +48,7 @@ func TestRefundIsBookedAfterThePaymentThatWasParked(t *testing.T) {
 	s.wantLedger("other paid", "received paid", "refund refunded")
 	s.wantState("refund", idem.StateDone)
 	s.wantPayload("refund", "")
-	s.wantHealth("it went on", s.newHealth(s.processor), "", "")
+	s.wantHealth("it went on", s.newHealth(s.first), "", "")
 	s.wantAnswer(about("refund", "refunded", "o1"), http.StatusOK)
 	s.wantAnswer(about("more", "paid", "o1"), http.StatusOK)
 	s.wantLedger("other paid", "received paid", "refund refunded", "more paid")
@@ -60,9 +60,9 @@ func TestWhatFollowsAnEventThatDoesNotDecodeWaits(t *testing.T) {
 	s := newTill(t)
 	unreadable := identify([]byte(`{"id":"x","type":"paid","order":"o1"}`))
 	unreadable.Payload = []byte(`{"id":"x","type":"paid","order":7}`)
-	s.accepts(s.processor, unreadable, idem.Parked)
-	s.accepts(s.processor, at(0, "refund", "refunded", "o1"), idem.Done) // by the provider's clock it is older
-	s.accepts(s.processor, identify([]byte(about("next", "refunded", "o1"))), idem.Parked)
+	s.accepts(s.first, unreadable, idem.Parked)
+	s.accepts(s.first, at(0, "refund", "refunded", "o1"), idem.Done) // by the provider's clock it is older
+	s.accepts(s.first, identify([]byte(about("next", "refunded", "o1"))), idem.Parked)
 	s.wantRow("next", "last_error", "waits for x")
 }
 
@@ -85,17 +85,17 @@ func TestOlderEventThatComesLateIsTheFirst(t *testing.T) {
 	t.Parallel()
 	s := newTill(t)
 	s.fails("received", "created")
-	s.accepts(s.processor, at(3, "received", "paid", "o1"), idem.Parked)
-	s.accepts(s.processor, at(4, "refund", "refunded", "o1"), idem.Parked)
-	s.accepts(s.processor, at(1, "early", "paid", "o1"), idem.Done)
-	s.accepts(s.processor, at(2, "created", "paid", "o1"), idem.Parked)
+	s.accepts(s.first, at(3, "received", "paid", "o1"), idem.Parked)
+	s.accepts(s.first, at(4, "refund", "refunded", "o1"), idem.Parked)
+	s.accepts(s.first, at(1, "early", "paid", "o1"), idem.Done)
+	s.accepts(s.first, at(2, "created", "paid", "o1"), idem.Parked)
 	s.wantRow("created", "last_error", "no such order")
 	s.fails()
 	s.replays(idem.Filter{IDs: []string{"received"}}, idem.Replayed{Failed: 1}) // created is before it
 	s.wantLedger("early paid")
 	s.replays(idem.Filter{IDs: []string{"created"}}, idem.Replayed{Done: 1})
 	s.wantLedger("early paid", "created paid")
-	s.accepts(s.processor, at(3, "received", "paid", "o1"), idem.Done)
+	s.accepts(s.first, at(3, "received", "paid", "o1"), idem.Done)
 	s.untilLedger(4)
 	s.wantLedger("early paid", "created paid", "received paid", "refund refunded")
 }
@@ -104,10 +104,10 @@ func TestReplayGoesThroughEntitiesInTheProvidersOrder(t *testing.T) {
 	t.Parallel()
 	s := newTill(t)
 	s.fails("a3", "a2", "b1")
-	s.accepts(s.processor, at(3, "a3", "paid", "a"), idem.Parked)
-	s.accepts(s.processor, at(2, "a2", "paid", "a"), idem.Parked)
-	s.accepts(s.processor, at(4, "a4", "paid", "a"), idem.Parked)
-	s.accepts(s.processor, at(1, "b1", "paid", "b"), idem.Parked)
+	s.accepts(s.first, at(3, "a3", "paid", "a"), idem.Parked)
+	s.accepts(s.first, at(2, "a2", "paid", "a"), idem.Parked)
+	s.accepts(s.first, at(4, "a4", "paid", "a"), idem.Parked)
+	s.accepts(s.first, at(1, "b1", "paid", "b"), idem.Parked)
 	s.fails()
 	s.replays(idem.Filter{}, idem.Replayed{Done: 4})
 	s.wantLedger("b1 paid", "a2 paid", "a3 paid", "a4 paid")
@@ -125,7 +125,7 @@ func TestEventThatFailsInItsTurnHoldsTheRest(t *testing.T) {
 	s.replays(idem.Filter{IDs: []string{"a"}}, idem.Replayed{Done: 1, Failed: 1})
 	s.wantLedger("a paid")
 	s.wantRow("b", "(state, attempts, last_error)", `(parked,1,"no such order")`)
-	s.wantHealth("c waits", s.newHealth(s.processor), "held and parked", "1 of o1, paid, for b")
+	s.wantHealth("c waits", s.newHealth(s.first), "held and parked", "1 of o1, paid, for b")
 	s.replays(idem.Filter{IDs: []string{"c"}}, idem.Replayed{Failed: 1})
 	s.fails()
 	s.replays(idem.Filter{IDs: []string{"b"}}, idem.Replayed{Done: 2})
@@ -144,7 +144,7 @@ func TestEventThatHasNoHandlerInItsTurnLetsTheRestGoOn(t *testing.T) {
 	s.fails()
 	source := &notes{}
 	idem.Handle(&source.Routes, "paid", s.book)
-	p := idem.NewProcessor(s.pool, source)
+	p := newFirst(s.pool, source)
 	p.Logger = s.logger()
 	if got, err := p.Replay(t.Context(), idem.Filter{IDs: []string{"a"}}); counted(got) != [3]int{2, 0, 1} || err != nil {
 		t.Errorf("Replay = %+v, %v", got, err)
@@ -170,13 +170,13 @@ func TestDiscardOfTheFirstGoesOnWithTheRest(t *testing.T) {
 		{"a", "held", "1 of o1, paid, for c"},            // and now c waits for nothing but a processor that runs
 		{"none", "held", "1 of o1, paid, for c"},         // it says so until then
 	} {
-		if _, err := s.processor.Discard(t.Context(), idem.Filter{IDs: []string{c.id}}, "paid by hand"); err != nil {
+		if _, err := s.first.Discard(t.Context(), idem.Filter{IDs: []string{c.id}}, "paid by hand"); err != nil {
 			t.Fatal(err)
 		}
-		s.wantHealth(c.id+" is discarded", s.newHealth(s.processor), c.check, c.want)
+		s.wantHealth(c.id+" is discarded", s.newHealth(s.first), c.check, c.want)
 		s.wantLedger()
 	}
-	s.run(idem.NewProcessor(s.pool, s.handlers())) // another process
+	s.run(newFirst(s.pool, s.handlers())) // another process
 	s.untilLedger(1)
 	s.wantLedger("c paid")
 }
@@ -189,10 +189,10 @@ func TestDiscardInTheMiddleFreesNothing(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		s.wantAnswer(about(id, "paid", "o1"), http.StatusOK)
 	}
-	if n, err := s.processor.Discard(t.Context(), idem.Filter{IDs: []string{"b"}}, "never mind"); n != 1 || err != nil {
+	if n, err := s.first.Discard(t.Context(), idem.Filter{IDs: []string{"b"}}, "never mind"); n != 1 || err != nil {
 		t.Errorf("Discard = %d, %v", n, err)
 	}
-	if err := goOn(t.Context(), s.processor); err != nil {
+	if err := goOn(t.Context(), s.first); err != nil {
 		t.Error(err)
 	}
 	s.wantLedger()
@@ -212,16 +212,16 @@ func TestPruneOfTheFirstFreesTheRest(t *testing.T) {
 		s.wantAnswer(about(id, "paid", "o1"), http.StatusOK)
 	}
 	s.exec(`update idem_events set received_at = '2020-01-01'`)
-	s.processor.Retention.Parked = 50 * 24 * time.Hour
-	s.wantSeen(s.processor)
-	if n, err := engineOf(s.processor).DryPrune(t.Context()); n != 1 || err != nil {
+	s.first.Retention.Parked = 50 * 24 * time.Hour
+	s.wantSeen(s.first)
+	if n, err := engineOf(s.first).DryPrune(t.Context()); n != 1 || err != nil {
 		t.Errorf("DryPrune = %d, %v, want 1", n, err)
 	}
-	if n, err := s.processor.Prune(t.Context()); n != 1 || err != nil {
+	if n, err := s.first.Prune(t.Context()); n != 1 || err != nil {
 		t.Errorf("Prune = %d, %v, want 1", n, err)
 	}
 	s.wantState("a", "")
-	s.run(s.processor)
+	s.run(s.first)
 	s.untilLedger(2)
 	s.wantLedger("b paid", "c paid")
 }
@@ -229,7 +229,7 @@ func TestPruneOfTheFirstFreesTheRest(t *testing.T) {
 func TestPassParkedLetsTheRestGoOnInline(t *testing.T) {
 	t.Parallel()
 	s := newTill(t)
-	s.processor.PassParked = true
+	s.first.PassParked = true
 	s.fails("a")
 	s.wantAnswer(about("a", "paid", "o1"), http.StatusOK)
 	s.wantAnswer(about("b", "paid", "o1"), http.StatusOK)
@@ -267,12 +267,12 @@ func TestEventThatWaitedInlineAndFailsInAnInboxIsOneThatFailed(t *testing.T) {
 	s.wantAnswer(about("a", "paid", "o1"), http.StatusOK)
 	s.wantAnswer(about("b", "refunded", "o1"), http.StatusOK)
 	s.store(identify([]byte(about("b", "refunded", "o1"))))
-	if n, err := s.processor.Discard(t.Context(), idem.Filter{IDs: []string{"a"}}, "by hand"); n != 1 || err != nil {
+	if n, err := s.first.Discard(t.Context(), idem.Filter{IDs: []string{"a"}}, "by hand"); n != 1 || err != nil {
 		t.Errorf("Discard = %d, %v", n, err)
 	}
 	s.drain(1)
 	s.wantState("b", idem.StateParked)
-	s.wantHealth("it has failed", s.newHealth(s.processor), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first b, refunded")
+	s.wantHealth("it has failed", s.newHealth(s.first), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first b, refunded")
 }
 
 // The application was an inbox, and is inline now. Workers finish what is left, and what
@@ -282,9 +282,9 @@ func TestNewEventInlineWaitsForWhatIsPendingOfItsEntity(t *testing.T) {
 	s := newTill(t)
 	s.openInbox()
 	s.store(identify([]byte(about("a", "paid", "o1"))))
-	s.accepts(s.processor, identify([]byte(about("b", "refunded", "o1"))), idem.Pending)
-	s.accepts(s.processor, identify([]byte(about("b", "refunded", "o1"))), idem.Duplicate)
-	s.accepts(s.processor, identify([]byte(about("x", "paid", "o2"))), idem.Done)
+	s.accepts(s.first, identify([]byte(about("b", "refunded", "o1"))), idem.Pending)
+	s.accepts(s.first, identify([]byte(about("b", "refunded", "o1"))), idem.Duplicate)
+	s.accepts(s.first, identify([]byte(about("x", "paid", "o2"))), idem.Done)
 	s.drain(2)
 	s.wantLedger("x paid", "a paid", "b refunded")
 }
@@ -317,12 +317,12 @@ func TestEventWaitsForTheOneThatIsBeingReplayed(t *testing.T) {
 				}
 				return s.book(ctx, tx, n)
 			})
-			other := idem.NewProcessor(s.pool, source)
+			other := newFirst(s.pool, source)
 			other.Logger = nil
 			var both sync.WaitGroup
 			both.Go(func() { _, _ = other.Replay(context.Background(), idem.Filter{}) })
 			<-entered
-			both.Go(func() { s.accepts(s.processor, identify([]byte(about("b", "paid", "o1"))), c.want) })
+			both.Go(func() { s.accepts(s.first, identify([]byte(about("b", "paid", "o1"))), c.want) })
 			s.until(blocked)
 			close(release)
 			both.Wait()
@@ -338,23 +338,23 @@ func TestEventIsNotHeldBehindOneThatIsGone(t *testing.T) {
 	t.Parallel()
 	for name, take := range map[string]func(*till) error{
 		"by a replay": func(s *till) error {
-			_, err := s.processor.Replay(context.Background(), idem.Filter{IDs: []string{"a"}})
+			_, err := s.first.Replay(context.Background(), idem.Filter{IDs: []string{"a"}})
 			return err
 		},
 		"by a discard": func(s *till) error {
-			_, err := s.processor.Discard(context.Background(), idem.Filter{IDs: []string{"a"}}, "by hand")
+			_, err := s.first.Discard(context.Background(), idem.Filter{IDs: []string{"a"}}, "by hand")
 			return err
 		},
 		"by Prune": func(s *till) error {
 			s.exec(`update idem_events set received_at = '2020-01-01' where state = 'parked'`)
-			s.processor.Retention.Parked = 50 * 24 * time.Hour
-			s.wantSeen(s.processor)
-			_, err := s.processor.Prune(context.Background())
+			s.first.Retention.Parked = 50 * 24 * time.Hour
+			s.wantSeen(s.first)
+			_, err := s.first.Prune(context.Background())
 			return err
 		},
 		"by PassParked": func(s *till) error {
-			s.processor.PassParked = true
-			return goOn(context.Background(), s.processor)
+			s.first.PassParked = true
+			return goOn(context.Background(), s.first)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -381,7 +381,7 @@ func TestEventIsNotHeldBehindOneThatIsGone(t *testing.T) {
 			if err := <-taken; err != nil {
 				t.Fatal(err)
 			}
-			if err := goOn(t.Context(), s.processor); err != nil {
+			if err := goOn(t.Context(), s.first); err != nil {
 				t.Fatal(err)
 			}
 			s.wantState("b", idem.StateDone)
@@ -411,7 +411,7 @@ func TestWhatADeadProcessLeftGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // processes
-		p := idem.NewProcessor(s.pool, s.handlers())
+		p := newFirst(s.pool, s.handlers())
 		p.Logger = s.logger()
 		s.run(p)
 	}
@@ -430,7 +430,7 @@ func (tx inTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 }
 
 // goOn goes on with events that were held and are no more, as each Replay does.
-func goOn(ctx context.Context, p *idem.Processor) error {
+func goOn(ctx context.Context, p *idem.Inbox) error {
 	_, err := p.Replay(ctx, idem.Filter{IDs: []string{}})
 	return err
 }

@@ -72,7 +72,7 @@ func TestHookThatFailsDoesNotFailTheEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.processor.Timeout, s.processor.ParkAfter = 500*time.Millisecond, 1000
+			s.first.Timeout, s.first.ParkAfter = 500*time.Millisecond, 1000
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				idem.AfterCommit(ctx, hook)
 				return pay(ctx, tx, n)
@@ -142,7 +142,7 @@ func TestEachDeliveryIsOneSpanWithTheHandlersContext(t *testing.T) {
 	s.on(traced)
 	s.notes.Ignore("noise")
 	r := &tracer{}
-	s.processor.Tracer = r
+	s.first.Tracer = r
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantAnswer(paid("bad1"), http.StatusOK)
@@ -162,7 +162,7 @@ func TestAttemptOfAnInboxKnowsTheDeliveryThatStoredIt(t *testing.T) {
 	s := newInboxApp(t)
 	s.on(traced)
 	r := &tracer{}
-	s.inbox.Tracer, s.processor.Tracer = r, r
+	s.inbox.Tracer, s.first.Tracer = r, r
 	s.store(letter("a", "o1", 1), letter("bad1", "o2", 1))
 	s.inbox.MaxAttempts, s.inbox.Workers = 1, 1
 	s.drain(2)
@@ -188,10 +188,10 @@ func TestPanickingTracerCostsNoEvent(t *testing.T) {
 			t.Parallel()
 			s := newInboxApp(t)
 			s.on(pay)
-			s.inbox.Tracer, s.processor.Tracer = broken, broken
+			s.inbox.Tracer, s.first.Tracer = broken, broken
 			s.store(letter("a", "o1", 1))
 			s.drain(1)
-			if o, err := s.processor.Accept(t.Context(), letter("b", "o1", 2)); o != idem.Done || err != nil {
+			if o, err := s.first.Accept(t.Context(), letter("b", "o1", 2)); o != idem.Done || err != nil {
 				t.Error(o, err)
 			}
 			s.wantEffects(2)
@@ -208,10 +208,10 @@ func TestTracerThatReturnsNothingCostsNoEvent(t *testing.T) {
 			t.Parallel()
 			s := newInboxApp(t)
 			s.on(pay)
-			s.inbox.Tracer, s.processor.Tracer = lazy, lazy
+			s.inbox.Tracer, s.first.Tracer = lazy, lazy
 			s.store(letter("a", "o1", 1))
 			s.drain(1)
-			if o, err := s.processor.Accept(t.Context(), letter("b", "o1", 2)); o != idem.Done || err != nil {
+			if o, err := s.first.Accept(t.Context(), letter("b", "o1", 2)); o != idem.Done || err != nil {
 				t.Error(o, err)
 			}
 			s.wantEffects(2)

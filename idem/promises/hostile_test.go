@@ -114,7 +114,7 @@ func TestBodyThatDoesNotArriveWholeIsNotHandled(t *testing.T) {
 	s := newApp(t)
 	s.on(pay)
 	observed := make(chan idem.Outcome, 1)
-	s.processor.Observe = func(_ context.Context, o idem.Observation) { observed <- o.Outcome }
+	s.first.Observe = func(_ context.Context, o idem.Observation) { observed <- o.Outcome }
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestBodyThatNeverEndsIsGivenUp(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p := idem.NewProcessor(nil, &notes{}) // it does not come to the database
+				p := newFirst(nil, &notes{}) // it does not come to the database
 				p.Logger = nil
 				conns := make(pipes)
 				server := &http.Server{Handler: p, ReadTimeout: c.readTimeout}
@@ -184,7 +184,7 @@ func TestSlowClientsBlockNobody(t *testing.T) {
 			t.Parallel()
 			s := openApp(t, poolOf(t, 1))
 			s.on(pay)
-			e := s.endpoint(s.processor, idem.StateDone)
+			e := s.endpoint(s.first, idem.StateDone)
 			var slow []*net.TCPConn
 			for range 100 {
 				conn := e.dial(t)
@@ -222,7 +222,7 @@ func TestHeadersThatDoNotEndAreGivenUp(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.on(pay)
-	server := httptest.NewUnstartedServer(s.processor)
+	server := httptest.NewUnstartedServer(s.first)
 	server.Config.ReadHeaderTimeout = 50 * time.Millisecond
 	server.Start()
 	defer server.Close()
@@ -368,7 +368,7 @@ func eachEndpoint(t *testing.T, test func(*testing.T, *endpoint)) {
 	t.Run("processor", func(t *testing.T) {
 		s := newApp(t)
 		s.on(pay)
-		test(t, s.endpoint(s.processor, idem.StateDone))
+		test(t, s.endpoint(s.first, idem.StateDone))
 	})
 	t.Run("inbox", func(t *testing.T) {
 		s := newApp(t)

@@ -35,7 +35,7 @@ func TestImportedEventThatComesAgainIsADuplicateWithoutAConflict(t *testing.T) {
 					t.Errorf("%s is answered %d %s, want a duplicate", id, status, answer)
 				}
 			}
-			accept := s.processor.Accept
+			accept := s.first.Accept
 			if s.inbox != nil {
 				accept = s.inbox.Accept
 			}
@@ -43,7 +43,7 @@ func TestImportedEventThatComesAgainIsADuplicateWithoutAConflict(t *testing.T) {
 				t.Errorf("an id that is no text is %s, %v, want a duplicate", o, err)
 			}
 			s.wantEffects(0)
-			conflicts, _, err := operator.New(s.processor, "").Conflicts(t.Context(), 100)
+			conflicts, _, err := operator.New(s.first, "").Conflicts(t.Context(), 100)
 			if err != nil || len(conflicts) > 0 || strings.Contains(s.logged(), "conflict") {
 				t.Errorf("conflicts are %v, %v\n%s", conflicts, err, s.logged())
 			}
@@ -94,7 +94,7 @@ func TestImportedEventThatWaitsHereIsNotDoneAgainAndItsEntityGoesOn(t *testing.T
 			s.wantAnswer(`{"id":"e1","type":"new","order":"o1"}`, http.StatusOK)
 		}, nil},
 		{"it has failed, and the provider delivers it again", func(s *till) {
-			s.processor.ParkAfter = 10
+			s.first.ParkAfter = 10
 			s.fails("e1")
 			s.wantAnswer(about("e1", "paid", "o1"), http.StatusServiceUnavailable)
 		}, nil},
@@ -123,7 +123,7 @@ func TestImportedEventThatWaitsHereIsNotDoneAgainAndItsEntityGoesOn(t *testing.T
 					idem.Handle(&n.Routes, eventType, s.book)
 				}
 			})
-			if _, err := s.processor.Replay(t.Context(), idem.Filter{}); err != nil {
+			if _, err := s.first.Replay(t.Context(), idem.Filter{}); err != nil {
 				t.Error(err)
 			}
 			s.untilLedger(len(c.ledger))
@@ -149,12 +149,12 @@ func TestImportSaysWhatIsWrong(t *testing.T) {
 			_ = yield(doneBefore("e1")[0], nil) && yield(operator.OldEvent{}, broken)
 		}, 1, broken.Error()},
 	} {
-		got, err := operator.New(s.processor, "ana").Import(t.Context(), c.scope, c.events, "")
+		got, err := operator.New(s.first, "ana").Import(t.Context(), c.scope, c.events, "")
 		if got != (operator.Imported{Stored: c.stored}) || err == nil || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "operator: importing events: ") {
 			t.Errorf("%s: Import = %s, %v, want %d stored and %q", c.reason, got, err, c.stored, c.says)
 		}
 	}
-	scoped := operator.New(idem.NewProcessor(s.pool, accountsOf("shop", "a token that only Asaas knows")), "ana")
+	scoped := operator.New(newFirst(s.pool, accountsOf("shop", "a token that only Asaas knows")), "ana")
 	if _, err := scoped.Import(t.Context(), "", all(doneBefore("e1")...), ""); err == nil || !strings.Contains(err.Error(), "gives every event one") {
 		t.Errorf("without the scope that every event has: %v", err)
 	}
@@ -189,12 +189,12 @@ func TestImportLeavesWhatIsBeingProcessed(t *testing.T) {
 				<-release
 				return pay(ctx, tx, n)
 			})
-			s.acceptAs(s.processor, idem.Retrying)
+			s.acceptAs(s.first, idem.Retrying)
 			fixed.Store(true)
 			var work sync.WaitGroup
 			switch mode {
 			case "a provider's next delivery":
-				work.Go(func() { s.acceptAs(s.processor, idem.Done) })
+				work.Go(func() { s.acceptAs(s.first, idem.Done) })
 			case "a worker":
 				s.wantRequeued(idem.Filter{States: []idem.State{idem.StateRetrying}}, 1)
 				work.Go(func() { s.drain(1) })
@@ -226,7 +226,7 @@ func TestImportedEventsAreFoundByTheirEntity(t *testing.T) {
 	s.imports(operator.Imported{Stored: 2}, operator.OldEvent{ID: "e1", Type: "paid", Key: "o1", Done: true},
 		operator.OldEvent{ID: "e2", Type: "not \xff text", Key: strings.Repeat("k", 256), Done: true})
 	for key, want := range map[string]string{"o1": "e1 paid done", idem.BodyID([]byte(strings.Repeat("k", 256))): "e2  done"} {
-		found, err := operator.New(s.processor, "").OfKey(t.Context(), []string{""}, key, 10)
+		found, err := operator.New(s.first, "").OfKey(t.Context(), []string{""}, key, 10)
 		if err != nil || len(found) != 1 || found[0].ID+" "+found[0].Type+" "+string(found[0].State) != want {
 			t.Errorf("of %s there is %v, %v, want %s", key, found, err, want)
 		}
@@ -239,7 +239,7 @@ func TestTheTrailSaysWhatAnImportHasMadeDone(t *testing.T) {
 	s.wantAnswer(newBody, http.StatusOK) // unhandled
 	unhandled := identify([]byte(newBody)).ID
 	s.imports(operator.Imported{Stored: 1, Completed: 1}, doneBefore("e9", unhandled)...)
-	o := operator.New(s.processor, "")
+	o := operator.New(s.first, "")
 	actions, err := o.ActionsOn(t.Context(), "", unhandled, 10)
 	if err != nil || len(actions) != 1 || actions[0].Actor != "ana" || actions[0].Action.Action != "import" || actions[0].Outcome != "imported" ||
 		actions[0].Filter != "into notes without a scope" || actions[0].Reason != "from our own" ||
@@ -251,7 +251,7 @@ func TestTheTrailSaysWhatAnImportHasMadeDone(t *testing.T) {
 // imports has the receiver take over what the old program has done.
 func (s *app) imports(want operator.Imported, events ...operator.OldEvent) {
 	s.Helper()
-	got, err := operator.New(s.processor, "ana").Import(s.Context(), "", all(events...), "from our own")
+	got, err := operator.New(s.first, "ana").Import(s.Context(), "", all(events...), "from our own")
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		s.Fatalf("Import: %v (-want +got):\n%s", err, diff)
 	}

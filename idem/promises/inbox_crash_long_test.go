@@ -132,7 +132,7 @@ func TestEventThatKillsItsWorkersIsParkedAndNoOther(t *testing.T) {
 	}
 
 	p.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) }) // which does not exit
-	if replayed, err := p.processor.Replay(t.Context(), idem.Filter{}); replayed.Done != 1 || err != nil {
+	if replayed, err := p.first.Replay(t.Context(), idem.Filter{}); replayed.Done != 1 || err != nil {
 		t.Errorf("Replay = %+v, %v, want one done", replayed, err)
 	}
 	for range 1 + events/keys { // the poison, and those that waited behind it

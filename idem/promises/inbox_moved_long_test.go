@@ -94,7 +94,7 @@ func TestEventThatComesAgainWithAnotherKeyKeepsItsPlace(t *testing.T) {
 			fixed = true
 			accept := s.inbox.Accept
 			if inline {
-				accept = s.processor.Accept
+				accept = s.first.Accept
 			}
 			if _, err := accept(t.Context(), letter("a", "o2", 1)); err != nil {
 				t.Fatal(err)

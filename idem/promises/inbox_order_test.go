@@ -270,7 +270,7 @@ func TestParkedEventHoldsItsKeyUntilSomebodyActs(t *testing.T) {
 			return err
 		}, []string{"b1", "a1", "a2"}},
 		"an inline delivery of it": {func(ctx context.Context, m *app) error {
-			_, err := m.processor.Accept(ctx, letter("a1", "a", 1))
+			_, err := m.first.Accept(ctx, letter("a1", "a", 1))
 			return err
 		}, []string{"b1", "a1", "a2"}},
 	} {
@@ -285,7 +285,7 @@ func TestParkedEventHoldsItsKeyUntilSomebodyActs(t *testing.T) {
 				}
 				return pay(ctx, tx, n)
 			})
-			m.processor = m.newProcessor()
+			m.first = m.newFirst()
 			m.store(letter("a1", "a", 1), letter("a2", "a", 2))
 			m.start(m.inbox)
 			m.wantWorked(idem.Parked)

@@ -52,7 +52,7 @@ func TestDeliveriesGoOnBehindAHookOfThePoolThatHangs(t *testing.T) {
 	t.Parallel()
 	for name, accept := range map[string]func(*app) func(context.Context, idem.Event) (idem.Outcome, error){
 		"an inbox":    func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.inbox.Accept },
-		"a processor": func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.processor.Accept },
+		"a processor": func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.first.Accept },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,7 +113,7 @@ func TestWhatIsAcknowledgedIsFlushedWhateverTheDefault(t *testing.T) {
 			s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
 			s.wantAnswer(paid("bad1"), http.StatusServiceUnavailable)
 			s.wantAnswer(paid("bad2"), http.StatusServiceUnavailable)
-			s.processor.ParkAfter = 2
+			s.first.ParkAfter = 2
 			s.wantAnswer(paid("bad1"), http.StatusOK)                                              // parked
 			s.wantAnswer(paid("behind"), http.StatusOK)                                            // held
 			s.wantAnswer(paid("bad2"), http.StatusOK)                                              // held, and was retrying
@@ -129,7 +129,7 @@ func TestWhatIsAcknowledgedIsFlushedWhateverTheDefault(t *testing.T) {
 			}
 			broken = false
 			s.drain(4) // the held one becomes pending
-			s.processor.KeepPayloads = true
+			s.first.KeepPayloads = true
 			s.wantAnswer(paid("e4"), http.StatusOK)
 			s.wantEffects(6)
 			old := func(yield func(operator.OldEvent, error) bool) {

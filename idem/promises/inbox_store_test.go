@@ -280,7 +280,7 @@ func TestScopeThatIsTooLongIsNotAcknowledged(t *testing.T) {
 	m := newInboxApp(t)
 	e := letter("1", "o1", 0)
 	e.Scope = strings.Repeat("é", 128)
-	for mode, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"inbox": m.inbox.Accept, "inline": m.processor.Accept} {
+	for mode, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"inbox": m.inbox.Accept, "inline": m.first.Accept} {
 		if o, err := accept(t.Context(), e); o != idem.Retrying || err == nil || !strings.Contains(err.Error(), "the scope has 256 bytes") {
 			t.Errorf("%s: Accept = %s, %v, want an error that says why", mode, o, err)
 		}
@@ -447,7 +447,7 @@ func TestCommitsWaitForTheDiskWhateverTheDefault(t *testing.T) {
 	m.wantAnswer(paid("e1"), http.StatusOK)
 	m.drain()
 	for _, e := range []idem.Event{letter("e2", "o2", 0), identify([]byte(`{"id":"e3","type":"new"}`))} {
-		if _, err := m.processor.Accept(t.Context(), e); err != nil {
+		if _, err := m.first.Accept(t.Context(), e); err != nil {
 			t.Error(err)
 		}
 	}

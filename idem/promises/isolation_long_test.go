@@ -28,13 +28,13 @@ func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing
 	const touch = `update idem_events set type = type where event = 'notes//e1'`
 	noOrder := errors.New("no such order")
 	parked := func(s *app) {
-		if o, err := s.processor.Accept(s.Context(), identify([]byte(paid("e1")))); o != idem.Parked || err != nil {
+		if o, err := s.first.Accept(s.Context(), identify([]byte(paid("e1")))); o != idem.Parked || err != nil {
 			s.Fatalf("Accept = %s, %v, want parked", o, err)
 		}
 	}
 	inline := func(id string) func(*app) (string, error) {
 		return func(s *app) (string, error) {
-			o, err := s.processor.Accept(s.Context(), identify([]byte(paid(id))))
+			o, err := s.first.Accept(s.Context(), identify([]byte(paid(id))))
 			return string(o), err
 		}
 	}
@@ -56,11 +56,11 @@ func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing
 		{"an inbox stores", "with input as", nil, inbox, fmt.Sprintf(insert, 1, "pending"), nil, "duplicate"},
 		{"an inbox revives", "with kept as (\n\tselect", parked, inbox, touch, idem.NoRetry(noOrder), "pending"},
 		{"a Processor keeps", "with kept as (\n\tinsert", nil, func(s *app) (string, error) {
-			o, err := s.processor.Accept(s.Context(), identify([]byte(`{"id":"e1","type":"new"}`)))
+			o, err := s.first.Accept(s.Context(), identify([]byte(`{"id":"e1","type":"new"}`)))
 			return string(o), err
 		}, fmt.Sprintf(insert, 1, "unhandled"), nil, "duplicate"},
 		{"a Processor counts a failure", "with counted as", nil, func(s *app) (string, error) {
-			o, _ := s.processor.Accept(s.Context(), identify([]byte(paid("e1"))))
+			o, _ := s.first.Accept(s.Context(), identify([]byte(paid("e1"))))
 			return fmt.Sprint(o, " ", queryOne[int](s, `select attempts from idem_events`)), nil
 		}, fmt.Sprintf(insert, 1, "retrying"), noOrder, "retrying 1"},
 		{"a Processor holds a new event", "with head as", parked, inline("e2"), fmt.Sprintf(insert, 2, "retrying"), idem.NoRetry(noOrder), "parked"},
@@ -72,12 +72,12 @@ func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing
 			parked(s)
 			s.exec(`update idem_payloads set body = '{"id":5}'`)
 		}, func(s *app) (string, error) {
-			sum, err := s.processor.Replay(s.Context(), idem.Filter{})
+			sum, err := s.first.Replay(s.Context(), idem.Filter{})
 			return fmt.Sprintf("%+v", sum), err
 		}, touch, idem.NoRetry(noOrder), fmt.Sprintf("%+v", idem.Replayed{Failed: 1})},
 		{"a discard", "set state = 'discarded'", parked, func(s *app) (string, error) {
 			var level string
-			n, err := engineOf(s.processor).Discard(s.Context(), idem.Filter{IDs: []string{"e1"}}, "x", func(ctx context.Context, tx pgx.Tx, _ []string) error {
+			n, err := engineOf(s.first).Discard(s.Context(), idem.Filter{IDs: []string{"e1"}}, "x", func(ctx context.Context, tx pgx.Tx, _ []string) error {
 				return tx.QueryRow(ctx, `show transaction_isolation`).Scan(&level)
 			})
 			return fmt.Sprint(n, " ", level), err
@@ -90,7 +90,7 @@ func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing
 			return fmt.Sprint(n, " ", level), err
 		}, touch, idem.NoRetry(noOrder), "1 read committed"},
 		{"an import", "select distinct on (event)", nil, func(s *app) (string, error) {
-			sum, err := operator.New(s.processor, "ana").Import(s.Context(), "", all(doneBefore("e1", "e2")...), "")
+			sum, err := operator.New(s.first, "ana").Import(s.Context(), "", all(doneBefore("e1", "e2")...), "")
 			return fmt.Sprint(sum.Stored), err
 		}, fmt.Sprintf(insert, 1, "pending"), nil, "1"},
 	} {
@@ -167,7 +167,7 @@ func TestConcurrentDuplicatesHaveOneEffectAtEveryDefaultIsolation(t *testing.T) 
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
 			s := isolated(t, level)
-			other := s.newProcessor()
+			other := s.newFirst()
 			delivered := s.startDelivery()
 			if outcome, err := other.Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Duplicate || err != nil {
 				t.Errorf("the duplicate's outcome is %s, %v, want duplicate", outcome, err)
@@ -232,18 +232,18 @@ func TestClockOfTheDatabaseMayBeWrong(t *testing.T) {
 			if n := queryOne[int](s, wrong, ahead); n != 2 {
 				t.Fatalf("%d of the stored times are wrong, want 2", n)
 			}
-			stats, err := s.processor.Stats(t.Context())
+			stats, err := s.first.Stats(t.Context())
 			if oldest := stats.Unhandled.Oldest; err != nil || oldest < 0 || oldest > 30*time.Minute {
 				t.Errorf("Stats = %+v, %v, want an unhandled event that has just come", stats, err)
 			}
-			if n, err := s.processor.Prune(t.Context()); n != 0 || err != nil {
+			if n, err := s.first.Prune(t.Context()); n != 0 || err != nil {
 				t.Errorf("Prune = %d, %v, and nothing is old", n, err)
 			}
 			s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
 			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 			s.exec(`update idem_events set received_at = received_at - interval '50 days'`)
 			s.exec(`delete from idem_prunes`) // as if they had been there
-			s.wantPruned(s.processor, 2)
+			s.wantPruned(s.first, 2)
 		})
 	}
 }

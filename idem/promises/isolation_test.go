@@ -72,7 +72,7 @@ func TestTransactionPoolingWorks(t *testing.T) {
 				c.MaxConns = 8
 				c.ConnConfig.DefaultQueryExecMode = mode
 			}))
-			s.processor.KeepPayloads = true
+			s.first.KeepPayloads = true
 			var mu sync.Mutex
 			backends := make(map[int]bool)
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
@@ -97,13 +97,13 @@ func TestTransactionPoolingWorks(t *testing.T) {
 			s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
 			s.wantAnswer(`{"id":"odd","type":"it's $1"}`, http.StatusOK)
 			s.wantEffects(6)
-			if stats, err := s.processor.Stats(t.Context()); err != nil || stats.Unhandled.Events != 2 {
+			if stats, err := s.first.Stats(t.Context()); err != nil || stats.Unhandled.Events != 2 {
 				t.Errorf("Stats = %+v, %v, want two unhandled", stats, err)
 			}
 			s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
 			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Unhandled: 1})
 			s.exec(`update idem_events set received_at = '2020-01-01'`)
-			s.wantPruned(s.processor, 8)
+			s.wantPruned(s.first, 8)
 			if len(backends) != 2 {
 				t.Errorf("the handlers ran in %d sessions, want 2", len(backends))
 			}

@@ -32,14 +32,14 @@ func TestListTakesWhatItsFilterSays(t *testing.T) {
 	s.wantAnswer(paid("bad2"), http.StatusOK)
 	s.wantAnswer(`{"id":"with/slash","type":"new","order":"o2"}`, http.StatusOK)
 	for _, account := range []string{"a/b", "100%"} {
-		if outcome, err := s.processor.Accept(t.Context(), in(account, identify([]byte(newBody)))); outcome != idem.Unhandled {
+		if outcome, err := s.first.Accept(t.Context(), in(account, identify([]byte(newBody)))); outcome != idem.Unhandled {
 			t.Fatal(outcome, err)
 		}
 	}
 	s.exec(`insert into idem_events (event, type, key, state) values ('notes//retrying', 'paid', 'o1', 'retrying')`)
 	s.exec(`insert into idem_payloads (event, source, received_at, body) values ('notes//retrying', 'notes', now(), '')`)
 	s.openInbox().store(letter("pending", "o1", 0))
-	if n, err := s.processor.Discard(t.Context(), idem.Filter{IDs: []string{"bad2"}}, "test"); n != 1 || err != nil {
+	if n, err := s.first.Discard(t.Context(), idem.Filter{IDs: []string{"bad2"}}, "test"); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	s.exec(`insert into idem_events (event, type, key, state) values ('notes2//other', 'new', '', 'parked')`)
@@ -83,7 +83,7 @@ func TestListTakesWhatItsFilterSays(t *testing.T) {
 			if diff := cmp.Diff(c.want, ids(s.listed(c.filter))); diff != "" {
 				t.Error("List (-want +got):\n" + diff)
 			}
-			if n, err := operator.New(s.processor, "").Count(t.Context(), c.filter); n != int64(len(c.want)) || err != nil {
+			if n, err := operator.New(s.first, "").Count(t.Context(), c.filter); n != int64(len(c.want)) || err != nil {
 				t.Errorf("Count = %d, %v, want %d", n, err, len(c.want))
 			}
 			slices.Reverse(c.want)
@@ -177,7 +177,7 @@ func TestListGoesThroughMoreThanOnePage(t *testing.T) {
 			want = append(want, fmt.Sprint(n))
 		}
 	}
-	for stored, err := range s.processor.List(t.Context(), idem.Filter{}) {
+	for stored, err := range s.first.List(t.Context(), idem.Filter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestListThatIsLeftEarlyHoldsNothing(t *testing.T) {
 		s.accept(fmt.Sprintf(`{"id":"%d","type":"new"}`, i), idem.Unhandled)
 	}
 	seen := 0
-	for stored, err := range s.processor.List(t.Context(), idem.Filter{}) {
+	for stored, err := range s.first.List(t.Context(), idem.Filter{}) {
 		if seen++; err != nil || stored.ID != "0" {
 			t.Fatal(stored.ID, err)
 		}
@@ -226,7 +226,7 @@ func TestListEndsAfterItsFirstError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var errs []error
-	for _, err := range s.processor.List(ctx, idem.Filter{}) {
+	for _, err := range s.first.List(ctx, idem.Filter{}) {
 		errs = append(errs, err)
 	}
 	if len(errs) != 1 || !errors.Is(errs[0], context.Canceled) {
@@ -321,7 +321,7 @@ func TestLookupSaysWhyAnEventIsNotDoneInline(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
 	s.on(failBad)
-	s.processor.ParkAfter = 2
+	s.first.ParkAfter = 2
 	s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
 	s.wantWhy("new", operator.WhyUnhandled, "It had no handler when it came: deploy one, then replay it, or requeue it where workers run.")
 	s.wantAnswer(paid("bad1"), http.StatusServiceUnavailable)
@@ -332,7 +332,7 @@ func TestLookupSaysWhyAnEventIsNotDoneInline(t *testing.T) {
 		"nothing happens to it until it is replayed, requeued or discarded.")
 	odd := letter("odd", "o7", 0)
 	odd.Payload = []byte(`{"id":"odd","type":"paid","order":7}`)
-	if outcome, _ := s.processor.Accept(t.Context(), odd); outcome != idem.Parked {
+	if outcome, _ := s.first.Accept(t.Context(), odd); outcome != idem.Parked {
 		t.Errorf("Accept = %s", outcome)
 	}
 	if l := s.lookUp("odd"); l.Why() != operator.WhyParked || len(l.Failures) != 1 || !strings.Contains(l.Failures[0].Error, "decode") {
@@ -350,7 +350,7 @@ func TestDoneAtIsWhenTheLastAttemptBegan(t *testing.T) {
 	s.inbox.MaxAttempts = 1
 	s.store(letter("e1", "o1", 1), letter("bad2", "o2", 1))
 	s.drain(2)
-	s.endpoint(s.processor, idem.StateDone)
+	s.endpoint(s.first, idem.StateDone)
 	s.wantAnswer(paid("e3"), http.StatusOK)
 	if l := s.lookUp("bad2"); !l.DoneAt.IsZero() {
 		t.Errorf("an event that is parked was done at %s", l.DoneAt)
@@ -378,11 +378,11 @@ func TestTheLastFiveFailuresAreKeptUntilAnEventIsDone(t *testing.T) {
 		"a worker": func(s *app) { s.store(letter("e1", "o1", 0)); s.drain(7) },
 		"deliveries": func(s *app) {
 			for range 7 {
-				_, _ = s.processor.Accept(s.Context(), letter("e1", "o1", 0))
+				_, _ = s.first.Accept(s.Context(), letter("e1", "o1", 0))
 			}
 		},
 		"deliveries, then replays": func(s *app) {
-			_, _ = s.processor.Accept(s.Context(), letter("e1", "o1", 0))
+			_, _ = s.first.Accept(s.Context(), letter("e1", "o1", 0))
 			for range 6 {
 				s.wantReplayed(idem.Filter{States: []idem.State{idem.StateRetrying, idem.StateParked}}, idem.Replayed{Failed: 1})
 			}
@@ -511,7 +511,7 @@ func TestASilenceBeginsWithTheNewestEventOfTheSource(t *testing.T) {
 	if err := idem.Migrate(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	p := idem.NewProcessor(pool, &notes{})
+	p := newFirst(pool, &notes{})
 	name := p.SourceName()
 	if at, err := p.SilentSince(t.Context(), 0); !at.IsZero() || err != nil {
 		t.Errorf("without an arrival it is silent since %s, %v", at, err)
@@ -561,7 +561,7 @@ func TestALookForASilenceEndsAtTheFirstEventOfIt(t *testing.T) {
 func (s *app) paged(f idem.Filter, n int) (all []idem.StoredEvent) {
 	s.Helper()
 	for before := (operator.Place{}); ; {
-		p, err := operator.New(s.processor, "").Page(s.Context(), f, before, n)
+		p, err := operator.New(s.first, "").Page(s.Context(), f, before, n)
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -592,7 +592,7 @@ func (s *app) wantWhy(id string, why operator.Why, says string) {
 
 func (s *app) lookUp(id string) operator.Lookup {
 	s.Helper()
-	l, ok, err := operator.New(s.processor, "").Lookup(s.Context(), "", id)
+	l, ok, err := operator.New(s.first, "").Lookup(s.Context(), "", id)
 	if !ok || err != nil {
 		s.Fatalf("Lookup(%s) = %t, %v", id, ok, err)
 	}

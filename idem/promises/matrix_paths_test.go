@@ -100,16 +100,16 @@ var paths = []path{
 func nothingYet(*app, string) {}
 
 func deliverOnce(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
-	processor := idem.NewProcessor(p, source)
+	processor := newFirst(p, source)
 	processor.ParkAfter = parkAfter
-	return deliverTo(ctx, processor, &processor.Common, id)
+	return deliverTo(ctx, processor, processor, id)
 }
 
 // parkAfter makes the second failure of an event its last.
 const parkAfter = 2
 
 // deliverTo posts an event to h, a processor or an inbox. The answer must be what the outcome says: 200 exactly if the event is stored.
-func deliverTo(ctx context.Context, h http.Handler, c *idem.Common, id string) (idem.Outcome, error) {
+func deliverTo(ctx context.Context, h http.Handler, c *idem.Inbox, id string) (idem.Outcome, error) {
 	var observed atomic.Pointer[idem.Observation]
 	c.Logger = nil
 	c.Observe = func(_ context.Context, o idem.Observation) { observed.Store(&o) }
@@ -133,9 +133,9 @@ func deliverTo(ctx context.Context, h http.Handler, c *idem.Common, id string) (
 }
 
 func deliverKeeping(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
-	processor := idem.NewProcessor(p, source)
+	processor := newFirst(p, source)
 	processor.KeepPayloads, processor.ParkAfter = true, parkAfter
-	return deliverTo(ctx, processor, &processor.Common, id)
+	return deliverTo(ctx, processor, processor, id)
 }
 
 // payInSavepoint has its first effect undone, and a second one in its place.
@@ -153,7 +153,7 @@ func doneOnce(s *app, id string) { s.acceptOnce(pay, id, idem.Done) }
 // acceptOnce takes an event with a handler, without a fault.
 func (s *app) acceptOnce(h idem.Handler[*note], id string, want idem.Outcome) {
 	s.Helper()
-	p := idem.NewProcessor(s.pool, path{handler: h}.source())
+	p := newFirst(s.pool, path{handler: h}.source())
 	p.Logger, p.ParkAfter = nil, parkAfter
 	if got, err := p.Accept(s.Context(), identify([]byte(paid(id)))); got != want {
 		s.Fatalf("the event is %s beforehand, %v, want %s", got, err, want)
@@ -179,7 +179,7 @@ func beforeAnother(s *app, id string) {
 // replayOne replays an event. One that is no longer there to be replayed is a
 // duplicate.
 func replayOne(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
-	processor := idem.NewProcessor(p, source)
+	processor := newFirst(p, source)
 	processor.Logger, processor.ParkAfter = nil, parkAfter
 	replayed, err := processor.Replay(ctx, idem.Filter{IDs: []string{id}})
 	switch {
@@ -207,7 +207,7 @@ var arrivalPaths = []path{
 
 func storeOne(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
 	i := quietInbox(p, source)
-	return deliverTo(ctx, i, &i.Common, id)
+	return deliverTo(ctx, i, i, id)
 }
 
 // quietInbox is an inbox with one worker that does nothing by itself.

@@ -189,7 +189,7 @@ func (r *rig) finish(id string) {
 		r.finishByWorkers(id)
 		return
 	}
-	p := idem.NewProcessor(r.app.pool, path{handler: pay}.source())
+	p := newFirst(r.app.pool, path{handler: pay}.source())
 	p.Logger, p.KeepPayloads = nil, r.want == doneWhole
 	want := done
 	if p.KeepPayloads {

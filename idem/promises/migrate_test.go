@@ -356,7 +356,7 @@ func (s *app) everyState() {
 	s.openInbox()
 	s.wantAnswer(paid("done"), http.StatusOK)
 	s.wantAnswer(`{"id":"done","type":"paid","order":"another body"}`, http.StatusOK)
-	s.processor.KeepPayloads = true
+	s.first.KeepPayloads = true
 	s.wantAnswer(paid("kept"), http.StatusOK)
 	s.wantAnswer(paid("bad-parked"), http.StatusOK)
 	s.wantAnswer(`{"id":"unhandled","type":"new","order":"o1"}`, http.StatusOK)

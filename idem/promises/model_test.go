@@ -87,9 +87,9 @@ func (s *modelApp) start(d deployment) {
 	case "ignored":
 		source.Ignore("odd")
 	}
-	s.processor = idem.NewProcessor(s.pool, source)
-	s.processor.Logger = nil
-	s.processor.ParkAfter, s.processor.PassParked = modelParkAfter, d.passParked
+	s.first = newFirst(s.pool, source)
+	s.first.Logger = nil
+	s.first.ParkAfter, s.first.PassParked = modelParkAfter, d.passParked
 	s.inbox = idem.NewInbox(s.pool, source)
 	s.inbox.Logger = nil
 	s.inbox.Workers, s.inbox.PollOnly = 1, true
@@ -343,22 +343,22 @@ func (m *machine) Redeliver() {
 
 func (m *machine) DeliverInline() {
 	e := m.newEvent()
-	m.want(e.id, m.accept(m.processor, e), m.model.deliverInline(e))
+	m.want(e.id, m.accept(m.first, e), m.model.deliverInline(e))
 }
 
 func (m *machine) RedeliverInline() {
 	e := m.anEvent()
-	m.want(e.id, m.accept(m.processor, e), m.model.deliverInline(e))
+	m.want(e.id, m.accept(m.first, e), m.model.deliverInline(e))
 	m.GoOn()
 }
 
 // GoOn has the processor go on with what is held no more.
 func (m *machine) GoOn() {
-	for inside.Of[interface{ GoingOn() bool }](m.processor).GoingOn() {
+	for inside.Of[interface{ GoingOn() bool }](m.first).GoingOn() {
 		pause()
 	}
 	m.model.goOn(new(idem.Replayed))
-	m.want("the error of going on", goOn(m.Context(), m.processor), nil)
+	m.want("the error of going on", goOn(m.Context(), m.first), nil)
 }
 
 // Fail has the next runs of handlers for one lane fail.
@@ -432,7 +432,7 @@ func (m *machine) Replay() {
 		m.model.replay(e, &wanted)
 	}
 	m.model.goOn(&wanted)
-	got, err := m.processor.Replay(m.Context(), f)
+	got, err := m.first.Replay(m.Context(), f)
 	m.want("replayed", counted(got), counted(wanted))
 	m.want("Replay's error", err, nil)
 }

@@ -58,7 +58,7 @@ func TestDiscardThatSomebodyStopsChangesNothing(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() {
-				_, err := acted(t.Context(), "a test")(operator.New(s.processor, "ana").PlanDiscard(t.Context(), idem.Filter{IDs: []string{"e2"}}))
+				_, err := acted(t.Context(), "a test")(operator.New(s.first, "ana").PlanDiscard(t.Context(), idem.Filter{IDs: []string{"e2"}}))
 				ended <- err
 			}()
 			s.until(`select exists (select from pg_locks where not granted and relation = 'idem_events'::regclass)`)
@@ -84,10 +84,10 @@ func TestReplayGoesOnAfterTheNetworkForgetsItsNote(t *testing.T) {
 	}
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) })
 	forget := sync.OnceFunc(proxy.Forget)
-	s.processor.Observe = func(context.Context, idem.Observation) { forget() }
+	s.first.Observe = func(context.Context, idem.Observation) { forget() }
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if r, err := replayed(ctx, "")(operator.New(s.processor, "ana").PlanReplay(ctx, idem.Filter{})); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
+	if r, err := replayed(ctx, "")(operator.New(s.first, "ana").PlanReplay(ctx, idem.Filter{})); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
 		t.Error(r, err)
 	}
 	s.wantEffects(2)

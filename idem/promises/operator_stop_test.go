@@ -21,7 +21,7 @@ func TestStoppedReplayEndsAfterItsEventAndAnotherDoesTheRestOnce(t *testing.T) {
 	s := newApp(t)
 	g := newGated("bad2")
 	action, ended := s.replaying(g, "e1", "bad2", "e3", "e4")
-	bob := operator.New(s.processor, "bob")
+	bob := operator.New(s.first, "bob")
 	if err := bob.Stop(t.Context(), action, "wrong handler"); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestOfTwoWhoStopAnActionOneIsRecorded(t *testing.T) {
 	action, ended := s.replaying(g, "e1", "e2")
 	errs := make(chan error)
 	for _, name := range []string{"bob", "eve"} {
-		go func() { errs <- operator.New(s.processor, name).Stop(t.Context(), action, "") }()
+		go func() { errs <- operator.New(s.first, name).Stop(t.Context(), action, "") }()
 	}
 	stopped := 0
 	for range 2 {
@@ -83,10 +83,10 @@ func TestOfTwoWhoStopAnActionOneIsRecorded(t *testing.T) {
 	if n := queryOne[int](s, `select count(*) from idem_audit where action = 'stop' and ended_at is not null`); n != 1 {
 		t.Errorf("the trail has %d stops, want 1", n)
 	}
-	if err := operator.New(s.processor, "bob").Stop(t.Context(), 99, ""); !errors.Is(err, operator.ErrNoAction) {
+	if err := operator.New(s.first, "bob").Stop(t.Context(), 99, ""); !errors.Is(err, operator.ErrNoAction) {
 		t.Errorf("Stop of no action = %v", err)
 	}
-	if err := operator.New(s.processor, "").Stop(t.Context(), action, ""); err == nil {
+	if err := operator.New(s.first, "").Stop(t.Context(), action, ""); err == nil {
 		t.Error("nobody by name has stopped an action")
 	}
 }
@@ -151,15 +151,15 @@ func TestTrailTellsHowFarAReplayHasCome(t *testing.T) {
 	s.deploy(func(n *notes) {
 		idem.Handle(&n.Routes, "paid", func(ctx context.Context, _ pgx.Tx, n *note) (err error) {
 			if n.ID == "e2" {
-				meanwhile, err = operator.New(s.processor, "").Actions(ctx, 0, 10)
+				meanwhile, err = operator.New(s.first, "").Actions(ctx, 0, 10)
 			}
 			return err
 		})
 	})
-	if _, err := replayed(t.Context(), "handler deployed")(operator.New(s.processor, "ana").PlanReplay(t.Context(), idem.Filter{})); err != nil {
+	if _, err := replayed(t.Context(), "handler deployed")(operator.New(s.first, "ana").PlanReplay(t.Context(), idem.Filter{})); err != nil {
 		t.Fatal(err)
 	}
-	ended, err := operator.New(s.processor, "").Actions(t.Context(), 0, 10)
+	ended, err := operator.New(s.first, "").Actions(t.Context(), 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func (s *app) replaying(g *gated, ids ...string) (action int64, ended <-chan err
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", g.handle) })
 	failed := make(chan error, 1)
 	go func() {
-		_, err := replayed(context.WithoutCancel(s.Context()), "handler deployed")(operator.New(s.processor, "ana").PlanReplay(context.WithoutCancel(s.Context()), idem.Filter{}))
+		_, err := replayed(context.WithoutCancel(s.Context()), "handler deployed")(operator.New(s.first, "ana").PlanReplay(context.WithoutCancel(s.Context()), idem.Filter{}))
 		failed <- err
 	}()
 	<-g.inside
@@ -231,7 +231,7 @@ func (s *app) replaying(g *gated, ids ...string) (action int64, ended <-chan err
 // wantOutcomes checks what an action has done to its events.
 func (s *app) wantOutcomes(action int64, want ...string) {
 	s.Helper()
-	all, err := operator.New(s.processor, "").Outcomes(s.Context(), action, 100)
+	all, err := operator.New(s.first, "").Outcomes(s.Context(), action, 100)
 	var got []string
 	for _, o := range all {
 		got = append(got, o.Event+" "+o.Result)

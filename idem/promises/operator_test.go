@@ -119,7 +119,7 @@ func TestOperatorRefusesWhatCannotBeRecordedOrMeant(t *testing.T) {
 			return err
 		}, "give New who it acts for"},
 		"workers that are not there": {func() error {
-			_, err := acted(t.Context(), "")(operator.New(s.processor, "ana").PlanRequeue(t.Context(), idem.Filter{}))
+			_, err := acted(t.Context(), "")(operator.New(s.first, "ana").PlanRequeue(t.Context(), idem.Filter{}))
 			return err
 		}, "a Processor has no workers"},
 	} {
@@ -338,7 +338,7 @@ func TestActionsAreNumberedAfterThoseOfTheTrailAlsoTwoAtOnce(t *testing.T) {
 			}
 			recorded := make(chan error, 1)
 			go func() {
-				recorded <- operator.New(s.processor, "ana").Record(context.Background(), "look", "", "", func(context.Context) (string, error) { return "", nil })
+				recorded <- operator.New(s.first, "ana").Record(context.Background(), "look", "", "", func(context.Context) (string, error) { return "", nil })
 			}()
 			s.until(blocked)
 			if err := another.Commit(t.Context()); err != nil {

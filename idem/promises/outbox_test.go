@@ -37,7 +37,7 @@ func TestMessageIsPublishedOnceItsHandlersTransactionIsCommitted(t *testing.T) {
 	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
 	s.drain(0)
 	fails = false
-	if o, err := s.processor.DryRun(t.Context(), identify([]byte(paid("e1")))); o != idem.Done {
+	if o, err := s.first.DryRun(t.Context(), identify([]byte(paid("e1")))); o != idem.Done {
 		t.Error(o, err)
 	}
 	s.drain(0)

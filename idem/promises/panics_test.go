@@ -57,7 +57,7 @@ func TestEventWhoseDecoderPanicsIsParked(t *testing.T) {
 						t.Errorf("the stored reason does not tell: %s", why)
 					}
 					s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1})
-					if outcome, err := s.processor.DryRun(t.Context(), identify([]byte(body))); outcome != idem.Parked || err == nil {
+					if outcome, err := s.first.DryRun(t.Context(), identify([]byte(body))); outcome != idem.Parked || err == nil {
 						t.Errorf("DryRun = %s, %v, want parked", outcome, err)
 					}
 				})
@@ -69,13 +69,13 @@ func TestEventWhoseDecoderPanicsIsParked(t *testing.T) {
 // What watches events changes nothing about them.
 func TestObserversThatPanicChangeNothing(t *testing.T) {
 	t.Parallel()
-	for name, set := range map[string]func(*idem.Common){
-		"Observe": func(c *idem.Common) { c.Observe = func(context.Context, idem.Observation) { panic("no metrics") } },
-		"Logger":  func(c *idem.Common) { c.Logger = slog.New(brittleHandler{}) },
-		"Logger's level": func(c *idem.Common) {
+	for name, set := range map[string]func(*idem.Inbox){
+		"Observe": func(c *idem.Inbox) { c.Observe = func(context.Context, idem.Observation) { panic("no metrics") } },
+		"Logger":  func(c *idem.Inbox) { c.Logger = slog.New(brittleHandler{}) },
+		"Logger's level": func(c *idem.Inbox) {
 			c.Logger = slog.New(enabledBrittleHandler{})
 		},
-		"both": func(c *idem.Common) {
+		"both": func(c *idem.Inbox) {
 			c.Observe = func(context.Context, idem.Observation) { panic("no metrics") }
 			c.Logger = slog.New(brittleHandler{})
 		},
@@ -88,8 +88,8 @@ func TestObserversThatPanicChangeNothing(t *testing.T) {
 				return refuseBad(ctx, tx, n)
 			})
 			s.openInbox()
-			set(&s.processor.Common)
-			set(&s.inbox.Common)
+			set(s.first)
+			set(s.inbox)
 			s.wantAnswer(paid("e1"), http.StatusOK)
 			s.wantAnswer(paid("bad1"), http.StatusOK)
 			s.wantAnswer(`{"id":"e1","type":"paid","order":"another body"}`, http.StatusOK) // a conflict is logged
@@ -113,7 +113,7 @@ func TestObserveThatPanicsIsLogged(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.on(pay)
-	s.processor.Observe = func(context.Context, idem.Observation) { panic("no metrics") }
+	s.first.Observe = func(context.Context, idem.Observation) { panic("no metrics") }
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	if log := s.logged(); !strings.Contains(log, "webhook Observe function failed") || !strings.Contains(log, "no metrics") {
 		t.Error("the log does not tell:\n" + log)
@@ -154,7 +154,7 @@ func TestSourceThatPanicsAboutATypeLosesNoEvent(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
 	s.on(pay)
-	p, i := idem.NewProcessor(s.pool, doubtfulSource{s.notes}), idem.NewInbox(s.pool, doubtfulSource{s.notes})
+	p, i := newFirst(s.pool, doubtfulSource{s.notes}), idem.NewInbox(s.pool, doubtfulSource{s.notes})
 	p.Logger, i.Logger = nil, nil
 	if o, err := p.Accept(t.Context(), letter("e1", "o1", 0)); o != idem.Done || err != nil {
 		t.Errorf("inline: %s, %v, want done", o, err)
@@ -179,7 +179,7 @@ func TestDeliveryThatCannotBeOpenedMustComeAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			p, i := idem.NewProcessor(s.pool, source), idem.NewInbox(s.pool, source)
+			p, i := newFirst(s.pool, source), idem.NewInbox(s.pool, source)
 			p.Logger, i.Logger, p.Observe, i.Observe = s.logger(), s.logger(), s.observe, s.observe
 			for mode, h := range map[string]http.Handler{"inline": p, "inbox": i} {
 				s.endpoint(h, "")

@@ -40,7 +40,7 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 		return fmt.Errorf("no order of %s", secret)
 	})
 	heard := &hearing{}
-	s.processor.KeepPayloads, s.processor.ParkAfter, s.processor.Tracer = true, 2, heard
+	s.first.KeepPayloads, s.first.ParkAfter, s.first.Tracer = true, 2, heard
 	s.inbox.KeepPayloads, s.inbox.MaxAttempts, s.inbox.Tracer = true, 1, heard
 
 	person, ids := map[string]bool{}, map[string]bool{} // where they are
@@ -83,8 +83,8 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 	}
 
 	// Delivered, failed, parked, in both modes.
-	accept(s.processor.Accept, "inline", idem.Retrying)
-	accept(s.processor.Accept, "inline", idem.Parked)
+	accept(s.first.Accept, "inline", idem.Retrying)
+	accept(s.first.Accept, "inline", idem.Parked)
 	accept(s.inbox.Accept, "worked", idem.Pending)
 	s.drain(1)
 	look()
@@ -133,7 +133,7 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 	ines.EraseNotDone = true
 	s.erase(ines, "3 erased", "evt-5512-inline", "evt-5512-worked", "evt-5512-open")
 	for _, id := range []string{"inline", "worked", "open"} {
-		accept(s.processor.Accept, id, idem.Duplicate)
+		accept(s.first.Accept, id, idem.Duplicate)
 		accept(s.inbox.Accept, id, idem.Duplicate)
 	}
 	if found := s.columnsWith(secret); found != nil {
@@ -187,7 +187,7 @@ func TestWhatPostgresQuotesOfARowIsInNoErrorThatIsStoredLoggedOrObserved(t *test
 	for name := range statements {
 		s.wantAnswer(fmt.Sprintf(`{"id":"inline %[1]s","type":"paid","order":%[1]q}`, name), http.StatusServiceUnavailable)
 	}
-	s.processor.ParkAfter = 1
+	s.first.ParkAfter = 1
 	s.inbox.MaxAttempts = 1
 	for name := range statements {
 		s.store(idem.Event{ID: "worked " + name, Type: "paid", Key: "worked " + name, Payload: fmt.Appendf(nil, `{"type":"paid","order":%q}`, name)})
@@ -239,15 +239,15 @@ func TestRedactErrorDecidesWhatAnErrorSaysAndNotWhatItIs(t *testing.T) {
 		"typed": func(err error) string { return fmt.Sprintf("%T", errors.Unwrap(errors.Unwrap(err))) },
 		"panic": func(error) string { panic(secret) },
 	} {
-		s.processor.RedactError, s.inbox.RedactError = redact, redact
-		for mode, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"processor": s.processor.Accept, "inbox": s.inbox.Accept} {
+		s.first.RedactError, s.inbox.RedactError = redact, redact
+		for mode, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"processor": s.first.Accept, "inbox": s.inbox.Accept} {
 			id := name + mode
 			if _, err := accept(t.Context(), idem.Event{ID: id, Type: "paid", Key: id, Payload: []byte(`{"type":"paid"}`)}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		s.drain(1)
-		if outcome, err := s.processor.Accept(t.Context(), idem.Event{ID: name + "unreadable", Type: "paid", Payload: []byte(`{"type":7,"name":"` + secret + `"}`)}); outcome != idem.Parked || err != nil {
+		if outcome, err := s.first.Accept(t.Context(), idem.Event{ID: name + "unreadable", Type: "paid", Payload: []byte(`{"type":7,"name":"` + secret + `"}`)}); outcome != idem.Parked || err != nil {
 			t.Error(outcome, err)
 		}
 	}
@@ -260,7 +260,7 @@ func TestRedactErrorDecidesWhatAnErrorSaysAndNotWhatItIs(t *testing.T) {
 	if sum, err := s.inbox.Replay(t.Context(), idem.Filter{}); counted(sum) != counted(idem.Replayed{Failed: 6}) || err != nil {
 		t.Error(sum, err)
 	}
-	_, err := s.processor.DryRun(t.Context(), idem.Event{ID: "dry", Type: "paid", Payload: []byte(`{"type":"paid"}`)})
+	_, err := s.first.DryRun(t.Context(), idem.Event{ID: "dry", Type: "paid", Payload: []byte(`{"type":"paid"}`)})
 	if !errors.Is(err, errNamesAna) || strings.Contains(err.Error(), secret) {
 		t.Errorf("DryRun = %v, want the handler's error in other words", err)
 	}
@@ -285,8 +285,8 @@ func TestAnErasedEventLeavesOnlyItsNameAndIsADuplicateForGood(t *testing.T) {
 			s := newApp(t)
 			s.on(naming)
 			s.openInbox()
-			s.processor.KeepPayloads, s.inbox.KeepPayloads = keep, keep
-			s.endpoint(s.processor, idem.StateDone)
+			s.first.KeepPayloads, s.inbox.KeepPayloads = keep, keep
+			s.endpoint(s.first, idem.StateDone)
 			s.wantAnswer(ofPerson("inline"), http.StatusOK)
 			s.wantAnswer(ofPerson("badinline"), http.StatusOK)
 			s.store(identify([]byte(strings.ReplaceAll(ofPerson("worked"), `"o"`, `"p"`))), identify([]byte(strings.ReplaceAll(ofPerson("badworked"), `"o"`, `"`+secret+`"`))))
@@ -308,7 +308,7 @@ func TestAnErasedEventLeavesOnlyItsNameAndIsADuplicateForGood(t *testing.T) {
 			effects := queryOne[int](s, `select count(*) from effects`)
 			for _, id := range []string{"inline", "badinline", "worked", "badworked"} {
 				e := identify([]byte(ofPerson(id)))
-				for mode, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"processor": s.processor.Accept, "inbox": s.inbox.Accept} {
+				for mode, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"processor": s.first.Accept, "inbox": s.inbox.Accept} {
 					if outcome, err := accept(t.Context(), e); outcome != idem.Duplicate || err != nil {
 						t.Errorf("%s: %s comes again: %s, %v, want a duplicate", mode, id, outcome, err)
 					}
@@ -412,10 +412,10 @@ func TestTheAuditTrailHasNoHandlersErrorAlsoWhereItsSessionWasEnded(t *testing.T
 		return fmt.Errorf("no order of %s: %w", secret, err)
 	})
 	s.openInbox()
-	s.processor.RedactError = func(error) string { return "redacted" }
+	s.first.RedactError = func(error) string { return "redacted" }
 	s.wantAnswer(paid("bad1"), http.StatusOK)
 	fixed = true
-	for _, o := range []*operator.Operator{operator.New(s.inbox, "ana"), operator.New(s.processor, "ana")} {
+	for _, o := range []*operator.Operator{operator.New(s.inbox, "ana"), operator.New(s.first, "ana")} {
 		if r, err := replayed(t.Context(), "")(o.PlanReplay(t.Context(), idem.Filter{})); err != nil || r.Failed != 1 {
 			t.Errorf("Replay = %+v, %v, want one failed", r, err)
 		}

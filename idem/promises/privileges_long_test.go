@@ -20,7 +20,7 @@ func TestBodiesOfDoneEventsAreArchivedWhenAsked(t *testing.T) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	e := letter("bad1", "o1", 0)
 	e.OccurredAt = at
-	deliver := func(s *app) { _, _ = s.processor.Accept(s.Context(), e) }
+	deliver := func(s *app) { _, _ = s.first.Accept(s.Context(), e) }
 	for name, process := range map[string]func(s *app, m *fixable){
 		"a delivery": func(s *app, m *fixable) { m.fixed.Store(true); deliver(s) },
 		"a delivery after it was parked": func(s *app, m *fixable) {
@@ -51,7 +51,7 @@ func TestBodiesOfDoneEventsAreArchivedWhenAsked(t *testing.T) {
 				t.Parallel()
 				s, m := newApp(t).openInbox(), &fixable{}
 				s.on(m.handle)
-				s.processor.KeepPayloads, s.inbox.KeepPayloads = keep, keep
+				s.first.KeepPayloads, s.inbox.KeepPayloads = keep, keep
 				process(s, m)
 				if n := queryOne[int](s, `select count(*) from idem_payloads`); n != 0 {
 					t.Error("the body is with those of events that are not done")
@@ -99,10 +99,10 @@ func TestHealthAsksForTheRightsThatAReceiverNeedsAndForNoMore(t *testing.T) {
 			}
 			s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
 			s.on((&fixable{}).handle)
-			s.processor = s.newProcessor()
-			s.processor.KeepPayloads = name == "processor that keeps bodies"
+			s.first = s.newFirst()
+			s.first.KeepPayloads = name == "processor that keeps bodies"
 			s.openInbox()
-			var part health.Part = s.processor
+			var part health.Part = s.first
 			if name == "inbox" {
 				part = s.inbox
 			}
@@ -113,14 +113,14 @@ func TestHealthAsksForTheRightsThatAReceiverNeedsAndForNoMore(t *testing.T) {
 				s.store(letter("e1", "o1", 0), letter("bad2", "o2", 0))
 				s.drain(2)
 			} else {
-				s.endpoint(s.processor, idem.StateDone)
+				s.endpoint(s.first, idem.StateDone)
 				for range 2 {
 					s.wantAnswer(paid("e1"), http.StatusOK)
 					s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
 				}
 				s.wantAnswer(paid("bad1"), http.StatusOK) // it is parked
 			}
-			if _, err := s.processor.Prune(t.Context()); err != nil {
+			if _, err := s.first.Prune(t.Context()); err != nil {
 				t.Error(err)
 			}
 			execAll(t, owner, `delete from idem_payloads where source <> ''`, `delete from idem_events`)

@@ -38,17 +38,17 @@ func TestRoleThatMayOnlyReadAndWriteRunsBothModes(t *testing.T) {
 	s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
 	m := &fixable{}
 	s.on(m.handle)
-	s.processor, s.inbox = s.newProcessor(), nil
+	s.first, s.inbox = s.newFirst(), nil
 	s.openInbox()
-	s.processor.KeepPayloads, s.inbox.KeepPayloads = true, true
-	s.endpoint(s.processor, idem.StateDone)
+	s.first.KeepPayloads, s.inbox.KeepPayloads = true, true
+	s.endpoint(s.first, idem.StateDone)
 	for range 2 {
 		s.wantAnswer(paid("e1"), http.StatusOK)
 		s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
 		s.wantAnswer(paid("bad1"), http.StatusOK)
 	}
 	s.wantAnswer(`{"id":"e1","type":"paid","order":"another body"}`, http.StatusOK)
-	if conflicts, _, err := operator.New(s.processor, "").Conflicts(t.Context(), 100); len(conflicts) != 1 || err != nil {
+	if conflicts, _, err := operator.New(s.first, "").Conflicts(t.Context(), 100); len(conflicts) != 1 || err != nil {
 		t.Errorf("Conflicts = %v, %v, want one", conflicts, err)
 	}
 	s.store(letter("bad2", "o2", 0), letter("e3", "o2", 0), letter("bad4", "o4", 0))
@@ -72,7 +72,7 @@ func TestRoleThatMayOnlyReadAndWriteRunsBothModes(t *testing.T) {
 		t.Errorf("Discard by an operator = %d, %v", n, err)
 	}
 	s.exec(`update idem_events set received_at = '2020-01-01'`)
-	s.wantPruned(s.processor, 6)
+	s.wantPruned(s.first, 6)
 }
 
 // The error has the right and the statements, and these work, each way of the two.
@@ -122,7 +122,7 @@ func TestMigrateByARoleThatMayNotHasTheStatementsOfAnAdministrator(t *testing.T)
 				t.Errorf("after its statements: %v", err)
 			}
 			s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
-			if outcome, err := s.newProcessor().Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Unhandled {
+			if outcome, err := s.newFirst().Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Unhandled {
 				t.Errorf("an event is %s, %v, want unhandled", outcome, err)
 			}
 		})
@@ -211,7 +211,7 @@ func TestSupportReadsTheViewAndNothingElse(t *testing.T) {
 	}
 	schema := strings.TrimSuffix(name, "_app")
 	execAll(t, owner, index, strings.NewReplacer("schema public", "schema "+schema, "to support", "to "+name).Replace(grant))
-	p := idem.NewProcessor(owner, &notes{})
+	p := newFirst(owner, &notes{})
 	p.Logger = nil
 	for _, id := range []string{"new1", "new2"} {
 		if outcome, err := p.Accept(t.Context(), idem.Event{ID: id, Type: "new", Key: "o1", Payload: []byte(newBody)}); outcome != idem.Unhandled || err != nil {

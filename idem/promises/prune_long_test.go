@@ -23,7 +23,7 @@ func TestPruneCommitsInSmallBatches(t *testing.T) {
 		select 'notes//' || n, 'paid', '', 'done', '2020-01-01' from generate_series(1, 20000) n`)
 	s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'not this one'; end $$;
 		create trigger refuse before delete on idem_events for each row when (old.event = 'notes//19999') execute function refuse()`)
-	n, err := s.prunedTwice(s.processor)
+	n, err := s.prunedTwice(s.first)
 	if err == nil || !strings.HasPrefix(err.Error(), "idem: pruning events: ") || n < 5000 || n > 19998 {
 		t.Errorf("Prune = %d, %v, want what was deleted until the error", n, err)
 	}
@@ -31,7 +31,7 @@ func TestPruneCommitsInSmallBatches(t *testing.T) {
 		t.Errorf("%d events are left, want all but %d", left, n)
 	}
 	s.exec(`drop trigger refuse on idem_events`)
-	s.wantPruned(s.processor, 20000-n)
+	s.wantPruned(s.first, 20000-n)
 }
 
 // A provider's redelivery of what came then is a duplicate for as long as of any other event.
@@ -42,20 +42,20 @@ func TestEventThatCameWhileTheClockWasBehindIsForgottenNoEarlier(t *testing.T) {
 			t.Parallel()
 			s := appWithClock(t, "0 days")
 			s.on(pay)
-			s.processor.KeepPayloads, s.processor.Retention.Payloads = true, 35*24*time.Hour
+			s.first.KeepPayloads, s.first.Retention.Payloads = true, 35*24*time.Hour
 			s.wantAnswer(paid("e0"), http.StatusOK)
-			s.pruneOn(s.processor, "0 days")
-			s.pruneOn(s.processor, "70 days")
+			s.pruneOn(s.first, "0 days")
+			s.pruneOn(s.first, "70 days")
 			s.wantAnswer(paid("before"), http.StatusOK)
 
 			s.setClock(fmt.Sprintf("%d days", 71-behind))
 			s.wantAnswer(paid("e1"), http.StatusOK)
 			s.wantAnswer(newBodyOf("e2"), http.StatusOK)
-			if n, err := s.processor.Prune(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), "set the clock") {
+			if n, err := s.first.Prune(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), "set the clock") {
 				t.Errorf("while the clock is behind: Prune = %d, %v, want an error", n, err)
 			}
 			for _, day := range []string{"71 days 1 minute", "72 days", "73 days", "74 days", "80 days", "90 days", "104 days"} {
-				s.pruneOn(s.processor, day)
+				s.pruneOn(s.first, day)
 				if status, answer := s.deliver(paid("e1")); status != http.StatusOK || !strings.Contains(answer, "duplicate") {
 					t.Errorf("on day %s the event that is delivered again is answered %d %s", day, status, answer)
 				}
@@ -65,9 +65,9 @@ func TestEventThatCameWhileTheClockWasBehindIsForgottenNoEarlier(t *testing.T) {
 			}
 			s.wantEffects(3)
 			s.wantState("e0", "") // the others go on
-			s.pruneOn(s.processor, "118 days")
-			s.pruneOn(s.processor, "120 days")
-			s.pruneOn(s.processor, "122 days")
+			s.pruneOn(s.first, "118 days")
+			s.pruneOn(s.first, "120 days")
+			s.pruneOn(s.first, "122 days")
 			s.wantState("e1", "")
 			s.wantState("e2", "")
 		})
@@ -79,17 +79,17 @@ func TestDailyPruneForgetsInTime(t *testing.T) {
 	t.Parallel()
 	s := appWithClock(t, "0 days")
 	s.on(pay)
-	s.processor.Retention.Events = 31 * 24 * time.Hour
+	s.first.Retention.Events = 31 * 24 * time.Hour
 	for day := range 50 {
 		s.setClock(fmt.Sprintf("%d days 1 hour", day))
 		s.wantAnswer(paid(fmt.Sprint("e", day)), http.StatusOK)
-		s.pruneOn(s.processor, fmt.Sprintf("%d days 2 hours", day))
-		s.pruneOn(s.processor, fmt.Sprintf("%d days 3 hours", day)) // of another process
+		s.pruneOn(s.first, fmt.Sprintf("%d days 2 hours", day))
+		s.pruneOn(s.first, fmt.Sprintf("%d days 3 hours", day)) // of another process
 		for old := range day + 1 {
 			if old > 2 && old < day-36 { // looked at before
 				continue
 			}
-			_, there, err := operator.New(s.processor, "").Lookup(t.Context(), "", fmt.Sprint("e", old))
+			_, there, err := operator.New(s.first, "").Lookup(t.Context(), "", fmt.Sprint("e", old))
 			if err != nil || there && old < day-34 || !there && old >= day-31 {
 				t.Errorf("on day %d the event of day %d is there: %t, %v", day, old, there, err)
 			}
@@ -102,30 +102,30 @@ func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
 	day := 24 * time.Hour
 	kept := func(s ...string) []string { return sorted(s) }
 	for name, c := range map[string]struct {
-		set                 func(*idem.Processor)
+		set                 func(*idem.Inbox)
 		events, doneBodies  []string
 		forgotten, openKept int // and payloads of what is not done
 	}{
 		"by default parked events and payloads stay": {
-			set:        func(*idem.Processor) {},
+			set:        func(*idem.Inbox) {},
 			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "parked-1", "parked-10", "parked-50"),
 			doneBodies: kept("done-1", "done-10", "discarded-1", "discarded-10"),
 			forgotten:  3, openKept: 2 + 3,
 		},
 		"parked events sooner than the others": {
-			set:        func(p *idem.Processor) { p.Retention.Parked = 5 * day },
+			set:        func(p *idem.Inbox) { p.Retention.Parked = 5 * day },
 			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "parked-1"),
 			doneBodies: kept("done-1", "done-10", "discarded-1", "discarded-10"),
 			forgotten:  5, openKept: 2 + 1,
 		},
 		"parked events later than the others": {
-			set:        func(p *idem.Processor) { p.Retention.Events, p.Retention.Parked = 5*day, 20*day },
+			set:        func(p *idem.Inbox) { p.Retention.Events, p.Retention.Parked = 5*day, 20*day },
 			events:     kept("done-1", "unhandled-1", "discarded-1", "parked-1", "parked-10"),
 			doneBodies: kept("done-1", "discarded-1"),
 			forgotten:  7, openKept: 1 + 2,
 		},
 		"payloads of what is done sooner": {
-			set:        func(p *idem.Processor) { p.Retention.Payloads = 5 * day },
+			set:        func(p *idem.Inbox) { p.Retention.Payloads = 5 * day },
 			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "parked-1", "parked-10", "parked-50"),
 			doneBodies: kept("done-1", "discarded-1"),
 			forgotten:  3, openKept: 2 + 3,
@@ -137,13 +137,13 @@ func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
 			s.stock(1, 10, 50)
 			s.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes2//done', '', '', 'done', '2020-01-01'), ('notes2//failed', '', '', 'parked', '2020-01-01')`)
 			s.exec(`insert into idem_archive (event, received_at, body) values ('notes2//done', '2020-01-01', '')`)
-			s.processor.Retention.AllowProcessingTwice = true
-			c.set(s.processor)
-			s.wantSeen(s.processor)
-			if n, err := engineOf(s.processor).DryPrune(t.Context()); n != int64(c.forgotten) || err != nil {
+			s.first.Retention.AllowProcessingTwice = true
+			c.set(s.first)
+			s.wantSeen(s.first)
+			if n, err := engineOf(s.first).DryPrune(t.Context()); n != int64(c.forgotten) || err != nil {
 				t.Errorf("DryPrune = %d, %v, want %d", n, err, c.forgotten)
 			}
-			s.wantPruned(s.processor, int64(c.forgotten))
+			s.wantPruned(s.first, int64(c.forgotten))
 
 			want := append(c.events, "pending-1", "pending-10", "pending-50", "retrying-1", "retrying-10", "retrying-50")
 			const events = `select coalesce(array_agg(substr(event, 8) order by event), '{}') from idem_events where starts_with(event, 'notes/')`
@@ -160,7 +160,7 @@ func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
 			if n := queryOne[int](s, `select (select count(*) from idem_events where starts_with(event, 'notes2/')) + (select count(*) from idem_archive where starts_with(event, 'notes2/'))`); n != 3 {
 				t.Errorf("%d rows of another source are left of 3", n)
 			}
-			s.wantPruned(s.processor, 0)
+			s.wantPruned(s.first, 0)
 		})
 	}
 }
@@ -172,9 +172,9 @@ func TestPruneForgetsNothingByAClockThatWasSetBackByMoreThanAnHour(t *testing.T)
 		t.Run(back, func(t *testing.T) {
 			t.Parallel()
 			s := appWithClock(t, "0 days")
-			s.pruneOn(s.processor, "10 days")
+			s.pruneOn(s.first, "10 days")
 			s.setClock("10 days -" + back)
-			_, err := s.processor.Prune(t.Context())
+			_, err := s.first.Prune(t.Context())
 			if got := err != nil && strings.Contains(err.Error(), "set the clock"); got != refused {
 				t.Errorf("Prune says %v, want an error: %t", err, refused)
 			}
@@ -192,24 +192,24 @@ func TestClockThatIsAheadForgetsNothingAtOnce(t *testing.T) {
 			s.on(pay)
 			s.wantAnswer(paid("e1"), http.StatusOK)
 			s.wantAnswer(newBodyOf("e2"), http.StatusOK)
-			s.pruneOn(s.processor, "0 days")
-			s.pruneOn(s.processor, "1 day")
+			s.pruneOn(s.first, "0 days")
+			s.pruneOn(s.first, "1 day")
 			for _, later := range []string{"1 minute", "1 hour", "22 hours"} {
-				if n := s.pruneOn(s.processor, ahead+" "+later); n != 0 {
+				if n := s.pruneOn(s.first, ahead+" "+later); n != 0 {
 					t.Errorf("%s after the clock is ahead %d events are forgotten", later, n)
 				}
 			}
 			s.setClock("1 day 2 hours")
-			if n, err := s.processor.Prune(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), "delete from idem_prunes where source = 'notes'") {
+			if n, err := s.first.Prune(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), "delete from idem_prunes where source = 'notes'") {
 				t.Errorf("Prune = %d, %v, want an error that says what to do", n, err)
 			}
 			s.exec(`delete from idem_prunes where source = 'notes'`)
-			s.pruneOn(s.processor, "2 days")
-			s.pruneOn(s.processor, "3 days")
+			s.pruneOn(s.first, "2 days")
+			s.pruneOn(s.first, "3 days")
 			s.wantState("e1", idem.StateDone)
 			s.wantState("e2", idem.StateUnhandled)
-			s.pruneOn(s.processor, "48 days")
-			if n := s.pruneOn(s.processor, "49 days"); n != 2 {
+			s.pruneOn(s.first, "48 days")
+			if n := s.pruneOn(s.first, "49 days"); n != 2 {
 				t.Errorf("%d events are forgotten when they are old, want 2", n)
 			}
 		})

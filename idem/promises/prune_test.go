@@ -20,7 +20,7 @@ import (
 func TestPruneForgetsOldEventsButNoneThatIsParked(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.processor.ParkAfter = 1
+	s.first.ParkAfter = 1
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if strings.HasPrefix(n.ID, "parked") {
 			return errors.New("no such order")
@@ -35,7 +35,7 @@ func TestPruneForgetsOldEventsButNoneThatIsParked(t *testing.T) {
 	s.exec(`update idem_events set received_at = now() - interval '50 days' where event like '%old'`)
 	s.exec(`update idem_events set received_at = now() - interval '44 days' where event like '%young'`)
 	s.exec(`insert into idem_events (event, type, key, state, received_at) values ('other//old', '', '', 'done', '2020-01-01')`)
-	s.wantPruned(s.processor, 2)
+	s.wantPruned(s.first, 2)
 	left := queryOne[[]string](s, `select array_agg(event order by event) from idem_events where event like 'notes/%'`)
 	if diff := cmp.Diff([]string{"notes//parked-old", "notes//unhandled-young", "notes//young"}, left); diff != "" {
 		t.Error("left (-want +got):\n" + diff)
@@ -49,7 +49,7 @@ func TestPruneWorksInBatches(t *testing.T) {
 	s := newApp(t)
 	s.exec(`insert into idem_events (event, type, key, state, received_at)
 		select 'notes//' || n, 'paid', '', 'done', '2020-01-01' from generate_series(1, 2500) n`)
-	s.wantPruned(s.processor, 2500)
+	s.wantPruned(s.first, 2500)
 }
 
 // A delivery in flight holds its row's lock; pruning must pass it by.
@@ -59,10 +59,10 @@ func TestPruneWaitsForNoDelivery(t *testing.T) {
 	s.wantAnswer(newBody, http.StatusOK)
 	s.exec(`update idem_events set received_at = '2020-01-01'`)
 	s.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes//old', '', '', 'done', '2020-01-01')`)
-	s.wantSeen(s.processor)
+	s.wantSeen(s.first)
 	s.deploy(func(n *notes) {
 		idem.Handle(&n.Routes, "new", func(ctx context.Context, tx pgx.Tx, n *note) error {
-			if deleted, err := s.processor.Prune(ctx); deleted != 1 || err != nil {
+			if deleted, err := s.first.Prune(ctx); deleted != 1 || err != nil {
 				t.Errorf("Prune = %d, %v, want 1", deleted, err)
 			}
 			return pay(ctx, tx, n)
@@ -77,7 +77,7 @@ func TestPruneWaitsForNoRowLock(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.stock(10, 50)
-	s.processor.Retention.Payloads = 24 * time.Hour
+	s.first.Retention.Payloads = 24 * time.Hour
 	tx, err := s.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestPruneWaitsForNoRowLock(t *testing.T) {
 			t.Fatal(tag, err)
 		}
 	}
-	s.wantPruned(s.processor, 2)
+	s.wantPruned(s.first, 2)
 	s.wantState("done-50", idem.StateDone)
 	s.wantState("discarded-50", "")
 	s.wantPayload("discarded-10", "{}")
@@ -99,7 +99,7 @@ func TestPruneWaitsForNoRowLock(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.wantPruned(s.processor, 1)
+	s.wantPruned(s.first, 1)
 	s.wantState("done-50", "")
 	s.wantPayload("discarded-10", "")
 }
@@ -110,7 +110,7 @@ func TestPruneKnowsTheAgeOfEventsThatWereKept(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.on(pay)
-	s.processor.KeepPayloads = true
+	s.first.KeepPayloads = true
 	s.openInbox()
 	s.inbox.KeepPayloads = true
 	s.wantAnswer(newBody, http.StatusOK)
@@ -119,15 +119,15 @@ func TestPruneKnowsTheAgeOfEventsThatWereKept(t *testing.T) {
 	s.exec(`update idem_payloads set received_at = now() - interval '50 days' where not event like '%young'`)
 	s.drain(2)
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
-	s.processor.KeepPayloads = true
+	s.first.KeepPayloads = true
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
-	s.processor.Retention.Events, s.processor.Retention.Payloads = 100*24*time.Hour, 24*time.Hour
-	s.wantPruned(s.processor, 0)
+	s.first.Retention.Events, s.first.Retention.Payloads = 100*24*time.Hour, 24*time.Hour
+	s.wantPruned(s.first, 0)
 	if got := queryOne[[]string](s, `select array_agg(event) from idem_archive`); !cmp.Equal(got, []string{"notes//young"}) {
 		t.Errorf("payloads are left of %q, want of the young event", got)
 	}
-	s.processor.Retention.Events = 45 * 24 * time.Hour
-	s.wantPruned(s.processor, 2)
+	s.first.Retention.Events = 45 * 24 * time.Hour
+	s.wantPruned(s.first, 2)
 	s.wantState("young", idem.StateDone)
 }
 
@@ -137,13 +137,13 @@ func TestPrunePutsRightWhatPeopleDidByHand(t *testing.T) {
 	s := newApp(t).openInbox()
 	m := &fixable{}
 	s.on(m.handle)
-	s.processor.KeepPayloads = true
+	s.first.KeepPayloads = true
 	s.wantAnswer(paid("done"), http.StatusOK)
 	s.wantAnswer(newBody, http.StatusOK)
 	s.store(letter("bad1", "a", 0), letter("a2", "a", 0))
 	s.drain(1)
 	s.exec(`delete from idem_events where event like '%bad1' or event like '%/e1' or event like '%done'`)
-	s.wantPruned(s.processor, 0)
+	s.wantPruned(s.first, 0)
 	s.wantPayload("bad1", "")
 	s.wantPayload("e1", "")
 	s.wantPayload("done", "")
@@ -205,12 +205,12 @@ func TestIgnoredTypeIsNotRetryingForGood(t *testing.T) {
 		idem.Handle(&n.Routes, "paid", pay)
 	})
 	s.wantAnswer(shown, http.StatusOK)
-	s.wantPruned(s.processor, 0)
+	s.wantPruned(s.first, 0)
 	s.wantState("e1", idem.StateUnhandled)
 	s.wantPayload("e1", shown)
 	s.wantState("e2", idem.StateRetrying)
 	s.wantAnswer(paid("e2"), http.StatusOK)
-	h := s.newHealth(s.processor)
+	h := s.newHealth(s.first)
 	h.MaxRetrying = time.Nanosecond
 	s.wantHealth("nothing is retrying", h, "", "")
 
@@ -238,13 +238,13 @@ func TestPruneDeletesWhatIsOldInTheAuditTrail(t *testing.T) {
 				select age, now() - age * interval '1 day', 'ana', source || ' ' || age, source, '', '', '{}'
 				from (values ('notes', 1), ('notes', 720), ('notes', 740), ('letters', 800)) old (source, age)`)
 			if c.retention >= 0 {
-				s.processor.Retention.Audit = c.retention
+				s.first.Retention.Audit = c.retention
 			}
-			s.wantSeen(s.processor)
+			s.wantSeen(s.first)
 			if n := queryOne[int](s, `select count(*) from idem_audit`); n != 4 {
 				t.Errorf("the first run leaves %d actions, want all 4: the clock may be wrong", n)
 			}
-			s.wantPruned(s.processor, 0)
+			s.wantPruned(s.first, 0)
 			left := queryOne[[]string](s, `select array_agg(action order by action) from idem_audit`)
 			if diff := cmp.Diff(c.left, left); diff != "" {
 				t.Error("what is left (-want +got):\n" + diff)
@@ -263,9 +263,9 @@ func TestPruneLeavesAnAuditTrailThatTheApplicationMayNotDeleteFrom(t *testing.T)
 	execAll(t, owner, mayUse+strings.TrimSuffix(name, "_app")+` to `+name, `revoke delete on idem_audit from `+name,
 		`insert into idem_audit (id, at, actor, action, source, filter, reason, events) values (1, now() - interval '3 years', 'ana', 'replay', 'notes', '', '', '{}')`)
 	s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
-	s.processor = s.newProcessor()
-	s.wantSeen(s.processor)
-	s.wantPruned(s.processor, 0)
+	s.first = s.newFirst()
+	s.wantSeen(s.first)
+	s.wantPruned(s.first, 0)
 	if n := queryOne[int](s, `select count(*) from idem_audit`); n != 1 {
 		t.Errorf("%d actions are left, want 1", n)
 	}
@@ -276,14 +276,14 @@ func TestRetentionThatIsTooShortIsRefused(t *testing.T) {
 	s := newApp(t).openInbox()
 	s.stock(50)
 	short := 45 * time.Minute // 45 days were meant
-	s.processor.Retention.Events, s.inbox.Retention.Events = short, short
+	s.first.Retention.Events, s.inbox.Retention.Events = short, short
 	for name, do := range map[string]func() error{
-		"Prune of a processor":    func() error { _, err := s.processor.Prune(t.Context()); return err },
-		"DryPrune of a processor": func() error { _, err := engineOf(s.processor).DryPrune(t.Context()); return err },
+		"Prune of a processor":    func() error { _, err := s.first.Prune(t.Context()); return err },
+		"DryPrune of a processor": func() error { _, err := engineOf(s.first).DryPrune(t.Context()); return err },
 		"Prune of an inbox":       func() error { _, err := s.inbox.Prune(t.Context()); return err },
 		"Run":                     func() error { return s.inbox.Run(t.Context()) },
 		"Drain":                   func() error { return s.inbox.Drain(t.Context()) },
-		"Serve":                   func() error { return idem.Serve(t.Context(), &http.Server{Addr: "127.0.0.1:0"}, s.processor) },
+		"Serve":                   func() error { return idem.Serve(t.Context(), &http.Server{Addr: "127.0.0.1:0"}, s.first) },
 	} {
 		if err := do(); err == nil || !strings.Contains(err.Error(), "Retention is 45m0s") || !strings.Contains(err.Error(), "AllowProcessingTwice") {
 			t.Errorf("%s: %v, want it refused", name, err)

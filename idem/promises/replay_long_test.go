@@ -57,8 +57,8 @@ func TestReplayNamesTheEventsThatItRunsBehindLaterOnes(t *testing.T) {
 				}
 				s.on(handle)
 				idem.Handle(&s.notes.Routes, "refunded", handle)
-				s.processor.PassParked = true
-				receiver, accept := idem.Receiver(s.processor), s.processor.Accept
+				s.first.PassParked = true
+				receiver, accept := idem.Receiver(s.first), s.first.Accept
 				if mode == "inbox" {
 					s.openInbox()
 					s.inbox.PassParked = true

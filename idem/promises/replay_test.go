@@ -75,7 +75,7 @@ func TestPoisonEventIsParkedAfterTenFailures(t *testing.T) {
 func TestParkedEventThatFailsAgainStaysParked(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.processor.ParkAfter = 1
+	s.first.ParkAfter = 1
 	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantAnswer(paid("e1"), http.StatusOK)
@@ -130,7 +130,7 @@ func TestReplayTakesWhatItsFilterSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.processor.ParkAfter = 1
+			s.first.ParkAfter = 1
 			s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 			s.wantAnswer(paid("p1"), http.StatusOK)
 			s.wantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
@@ -179,7 +179,7 @@ func TestEventThatStillDoesNotDecodeStaysParked(t *testing.T) {
 	s.on(pay)
 	s.accept(`{"type":"paid","order":7}`, idem.Parked) // the name does not decode either
 	body := []byte(`{"id":"e1","type":"paid","order":7}`)
-	if outcome, err := s.processor.Accept(t.Context(), idem.Event{ID: "e1", Type: "paid", Payload: body}); outcome != idem.Parked {
+	if outcome, err := s.first.Accept(t.Context(), idem.Event{ID: "e1", Type: "paid", Payload: body}); outcome != idem.Parked {
 		t.Fatal(outcome, err)
 	}
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 2})
@@ -196,7 +196,7 @@ func TestReplaysAtOnceHaveOneEffect(t *testing.T) {
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
 	var replays sync.WaitGroup
 	for range 4 {
-		p := s.newProcessor()
+		p := s.newFirst()
 		replays.Go(func() {
 			if _, err := p.Replay(t.Context(), idem.Filter{}); err != nil {
 				t.Error(err)
@@ -220,7 +220,7 @@ func TestReplayStopsWhenItsContextEnds(t *testing.T) {
 			return pay(ctx, tx, n)
 		})
 	})
-	got, err := s.processor.Replay(ctx, idem.Filter{})
+	got, err := s.first.Replay(ctx, idem.Filter{})
 	if got.Done != 1 || !errors.Is(err, context.Canceled) {
 		t.Errorf("Replay = %+v, %v, want one done and context canceled", got, err)
 	}
@@ -230,7 +230,7 @@ func TestReplayStopsWhenItsContextEnds(t *testing.T) {
 func TestStatsCountWhatIsNotDone(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.processor.ParkAfter = 2
+	s.first.ParkAfter = 2
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "done" {
 			return pay(ctx, tx, n)
@@ -244,7 +244,7 @@ func TestStatsCountWhatIsNotDone(t *testing.T) {
 	s.wantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
 	s.wantAnswer(`{"id":"n2","type":"new"}`, http.StatusOK)
 	s.exec(`update idem_events set received_at = now() - interval '100 days' where event = 'notes//n1'`)
-	got, err := s.processor.Stats(t.Context())
+	got, err := s.first.Stats(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
 		select event, 'other', 'other//k', now(), '' from idem_events where event like 'other/%'`)
 
 	want := idem.Stats{Pending: idem.Backlog{Events: 4}, Parked: idem.Backlog{Events: 4}, BlockedKeys: 3}
-	for name, stats := range map[string]func(context.Context) (idem.Stats, error){"inbox": s.inbox.Stats, "processor": s.processor.Stats} {
+	for name, stats := range map[string]func(context.Context) (idem.Stats, error){"inbox": s.inbox.Stats, "processor": s.first.Stats} {
 		got, err := stats(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -368,7 +368,7 @@ func TestReplayOfAPendingEventLeavesItBehindTheEarlierOneAndSaysSo(t *testing.T)
 	s.openInbox()
 	s.store(letter("a", "o", 1), letter("b", "o", 2))
 	var failure error
-	sum, err := engineOf(s.processor).Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"b"}}, false,
+	sum, err := engineOf(s.first).Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"b"}}, false,
 		func(_ idem.Replayed, _ idem.Event, err error) { failure = err })
 	if diff := cmp.Diff(idem.Replayed{Failed: 1}, sum); diff != "" || err != nil {
 		t.Errorf("Replay, %v (-want +got):\n%s", err, diff)
@@ -392,7 +392,7 @@ func TestReplayAndWorkersAtOnceHaveOneEffect(t *testing.T) {
 	}
 	stop := s.start(s.inbox)
 	defer stop()
-	replayed, err := s.processor.Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}})
+	replayed, err := s.first.Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}})
 	if err != nil || replayed.Failed != 0 {
 		t.Fatalf("Replay = %+v, %v", replayed, err)
 	}
@@ -443,7 +443,7 @@ const newBody = `{"id":"e1","type":"new","order":"o1"}`
 
 func (s *app) wantReplayed(f idem.Filter, want idem.Replayed) {
 	s.Helper()
-	got, err := s.processor.Replay(s.Context(), f)
+	got, err := s.first.Replay(s.Context(), f)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -457,7 +457,7 @@ func counted(r idem.Replayed) [3]int { return [3]int{r.Done, r.Failed, r.Unhandl
 
 func (s *app) accept(body string, want idem.Outcome) {
 	s.Helper()
-	if outcome, err := s.processor.Accept(s.Context(), identify([]byte(body))); outcome != want || err != nil {
+	if outcome, err := s.first.Accept(s.Context(), identify([]byte(body))); outcome != want || err != nil {
 		s.Fatalf("Accept = %s, %v, want %s", outcome, err, want)
 	}
 }

@@ -96,7 +96,7 @@ func TestRequeueTakesEventsOfEveryStateThatIsNotDone(t *testing.T) {
 	})
 	s.openInbox()
 	s.wantAnswer(paid("retrying"), http.StatusServiceUnavailable)
-	s.processor.ParkAfter = 1
+	s.first.ParkAfter = 1
 	s.wantAnswer(paid("parked"), http.StatusOK)
 	s.wantAnswer(`{"id":"unhandled","type":"new","order":"o1"}`, http.StatusOK)
 	s.store(letter("pending", "o2", 0)) // due in an hour
@@ -206,7 +206,7 @@ func TestDiscardedEventFreesItsKeyAndNeverRuns(t *testing.T) {
 	e := letter("bad1", "a", 0)
 	for name, accept := range map[string]func() (idem.Outcome, error){
 		"inbox":     func() (idem.Outcome, error) { return s.inbox.Accept(t.Context(), e) },
-		"processor": func() (idem.Outcome, error) { return s.processor.Accept(t.Context(), e) },
+		"processor": func() (idem.Outcome, error) { return s.first.Accept(t.Context(), e) },
 	} {
 		if outcome, err := accept(); outcome != idem.Duplicate || err != nil {
 			t.Errorf("%s: a delivery after Discard is %s, %v, want duplicate", name, outcome, err)

@@ -46,8 +46,8 @@ func TestEventThatComesAgainUnderANewScopeIsDoneOnce(t *testing.T) {
 	}{
 		{
 			"it was answered 200, and the answer was lost",
-			func(s *flaky) { s.acceptAs(s.processor, idem.Done) },
-			func(s *flaky) idem.Outcome { return again(s, s.processor) }, idem.Duplicate,
+			func(s *flaky) { s.acceptAs(s.first, idem.Done) },
+			func(s *flaky) idem.Outcome { return again(s, s.first) }, idem.Duplicate,
 		},
 		{
 			"an inbox has done it",
@@ -56,8 +56,8 @@ func TestEventThatComesAgainUnderANewScopeIsDoneOnce(t *testing.T) {
 		},
 		{
 			"it has failed, and the provider delivers it again",
-			func(s *flaky) { s.failing(s.processor, idem.Retrying) },
-			func(s *flaky) idem.Outcome { return again(s, s.processor) }, idem.Done,
+			func(s *flaky) { s.failing(s.first, idem.Retrying) },
+			func(s *flaky) idem.Outcome { return again(s, s.first) }, idem.Done,
 		},
 		{
 			"it waits for the workers",
@@ -66,24 +66,24 @@ func TestEventThatComesAgainUnderANewScopeIsDoneOnce(t *testing.T) {
 		},
 		{
 			"it is parked, and replayed",
-			func(s *flaky) { s.processor.ParkAfter = 1; s.failing(s.processor, idem.Parked) },
+			func(s *flaky) { s.first.ParkAfter = 1; s.failing(s.first, idem.Parked) },
 			func(s *flaky) idem.Outcome {
 				s.wantReplayed(idem.Filter{Scopes: []string{"shop"}}, idem.Replayed{Done: 1})
-				return again(s, s.processor)
+				return again(s, s.first)
 			}, idem.Duplicate,
 		},
 		{
 			"it is parked, and its body is kept when it is done",
 			func(s *flaky) {
-				s.processor.ParkAfter, s.processor.KeepPayloads = 1, true
-				s.failing(s.processor, idem.Parked)
+				s.first.ParkAfter, s.first.KeepPayloads = 1, true
+				s.failing(s.first, idem.Parked)
 				s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 			},
 			func(s *flaky) idem.Outcome {
-				if e, ok, err := operator.New(s.processor, "").Lookup(s.Context(), "shop", "e1"); string(e.Payload) != string(inShop.Payload) || !ok || err != nil {
+				if e, ok, err := operator.New(s.first, "").Lookup(s.Context(), "shop", "e1"); string(e.Payload) != string(inShop.Payload) || !ok || err != nil {
 					s.Errorf("its body is %q, %v, %v", e.Payload, ok, err)
 				}
-				return again(s, s.processor)
+				return again(s, s.first)
 			}, idem.Duplicate,
 		},
 	} {
@@ -177,7 +177,7 @@ func TestRenamedSourceKeepsItsEventsAndItsTrail(t *testing.T) {
 	s.exec(`insert into idem_events (event, type, key, state) values ('old//e1', 'paid', '', 'done'), ('old/shop/e1', 'paid', 'o1', 'pending');
 		insert into idem_payloads (event, source, lane, due_at, received_at, body) values ('old/shop/e1', 'old', 'old/shop/o1', now(), now(), '{}');
 		insert into idem_audit (id, actor, action, source, filter, reason, events) values (1, 'ana', 'replay', 'old', '', '', array['old//e1', 'old/shop/e1'])`)
-	o := operator.New(idem.NewProcessor(s.pool, &named{name: "old"}), "ana")
+	o := operator.New(newFirst(s.pool, &named{name: "old"}), "ana")
 	trail := func(source, events string) {
 		t.Helper()
 		got := queryOne[string](s, `select source || ' ' || events::text from idem_audit order by id limit 1`)
@@ -241,7 +241,7 @@ func TestRescopeRefusesWhatWouldLoseOrDoubleAnEvent(t *testing.T) {
 			s.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
 			s.exec(c.make)
 			want := s.contents()
-			n, err := acted(t.Context(), "")(operator.New(s.processor, "ana").PlanRescope(t.Context(), "", c.to))
+			n, err := acted(t.Context(), "")(operator.New(s.first, "ana").PlanRescope(t.Context(), "", c.to))
 			if n != 0 || err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Rescope = %d, %v, want %s", n, err, c.want)
 			}
@@ -263,7 +263,7 @@ func TestRescopeWaitsForWhatIsBeingProcessed(t *testing.T) {
 	})
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.processor.Accept(context.Background(), letter("e1", "o1", 1))
+		_, err := s.first.Accept(context.Background(), letter("e1", "o1", 1))
 		done <- err
 	}()
 	<-entered
@@ -287,10 +287,10 @@ func TestHealthIsRedAtTheFirstStartAfterAScopeWasIntroducedUntilTheEventsAreMove
 	charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(2990))
 	charge.Created()
 	body := charge.Received()
-	deliver := func(events *asaas.Dispatcher) *idem.Processor {
+	deliver := func(events *asaas.Dispatcher) *idem.Inbox {
 		t.Helper()
 		events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { effects++; return nil })
-		r := idem.NewProcessor(pool, events)
+		r := newFirst(pool, events)
 		r.Logger = nil
 		w := httptest.NewRecorder()
 		r.ServeHTTP(w, asaastest.Request("/webhooks/asaas", "a token that only Asaas knows", body))
@@ -299,7 +299,7 @@ func TestHealthIsRedAtTheFirstStartAfterAScopeWasIntroducedUntilTheEventsAreMove
 		}
 		return r
 	}
-	scopes := func(r *idem.Processor) (c check.Result) {
+	scopes := func(r *idem.Inbox) (c check.Result) {
 		t.Helper()
 		h := health.New(r)
 		h.Logger = nil
@@ -318,7 +318,7 @@ func TestHealthIsRedAtTheFirstStartAfterAScopeWasIntroducedUntilTheEventsAreMove
 	if c := scopes(before); !c.Healthy || c.Name != "" {
 		t.Errorf("before: %+v", c)
 	}
-	after := idem.NewProcessor(pool, accountsOf("shop", "a token that only Asaas knows"))
+	after := newFirst(pool, accountsOf("shop", "a token that only Asaas knows"))
 	after.Logger = nil
 	if c := scopes(after); c.Healthy || !strings.Contains(c.Says, "idem rescope") {
 		t.Errorf("before its first delivery: %+v", c)
@@ -464,7 +464,7 @@ func (s *app) acceptAs(r idem.Receiver, want idem.Outcome) {
 // rescope moves what is stored without a scope to the scope shop.
 func (s *app) rescope(want int64) {
 	s.Helper()
-	o := operator.New(s.processor, "ana")
+	o := operator.New(s.first, "ana")
 	if n, err := acted(s.Context(), "a second account")(o.PlanRescope(s.Context(), "", operator.Account{Source: "notes", Scope: "shop"})); n != want || err != nil {
 		s.Fatalf("Rescope = %d, %v, want %d", n, err, want)
 	}

@@ -30,15 +30,15 @@ func TestPruneOfPartitionsForgetsOnlyWhatIsOld(t *testing.T) {
 	if n := queryOne[int](s, `select count(*) - count(distinct ctid) from idem_events`); n < 20_000 {
 		t.Fatalf("only %d rows have the place of another", n)
 	}
-	s.wantSeen(s.processor)
-	if n, err := engineOf(s.processor).DryPrune(t.Context()); n != 20_000 || err != nil {
+	s.wantSeen(s.first)
+	if n, err := engineOf(s.first).DryPrune(t.Context()); n != 20_000 || err != nil {
 		t.Errorf("DryPrune = %d, %v, want 20000", n, err)
 	}
-	s.wantPruned(s.processor, 20_000)
+	s.wantPruned(s.first, 20_000)
 	if n := queryOne[int](s, `select count(*) from idem_events where event like 'notes//new-%'`); n != 20_000 {
 		t.Errorf("%d of 20000 events that are new are left", n)
 	}
-	s.wantPruned(s.processor, 0)
+	s.wantPruned(s.first, 0)
 }
 
 // The table is behind a view here, which has no ctid, as Postgres's relatives have
@@ -52,17 +52,17 @@ func TestPruneWithoutPlacesOfRows(t *testing.T) {
 	for _, table := range []string{"idem_events", "idem_archive"} {
 		s.exec(fmt.Sprintf(`alter table %[1]s rename to %[1]s_rows; create view %[1]s as select * from %[1]s_rows`, table))
 	}
-	s.processor.Retention.Payloads = 5 * 24 * time.Hour
-	s.wantSeen(s.processor)
-	if n, err := engineOf(s.processor).DryPrune(t.Context()); n != 20_003 || err != nil {
+	s.first.Retention.Payloads = 5 * 24 * time.Hour
+	s.wantSeen(s.first)
+	if n, err := engineOf(s.first).DryPrune(t.Context()); n != 20_003 || err != nil {
 		t.Errorf("DryPrune = %d, %v, want 20003", n, err)
 	}
-	s.wantPruned(s.processor, 20_003)
+	s.wantPruned(s.first, 20_003)
 	const left = `select array_agg(substr(event, 8) order by event) from idem_archive`
 	if diff := cmp.Diff([]string{"discarded-1", "done-1"}, queryOne[[]string](s, left)); diff != "" {
 		t.Error("bodies (-want +got):\n" + diff)
 	}
-	s.wantPruned(s.processor, 0)
+	s.wantPruned(s.first, 0)
 }
 
 // A schema per tenant, beside tables that others have in public.
@@ -102,7 +102,7 @@ func TestSchemaThatIsNamedGetsTablesOfItsOwn(t *testing.T) {
 				}
 			}
 			tenant.exec(`create table effects (event text not null, scope text not null default '')`)
-			if o, err := tenant.newProcessor().Accept(t.Context(), identify([]byte(paid("e1")))); o != idem.Done || err != nil {
+			if o, err := tenant.newFirst().Accept(t.Context(), identify([]byte(paid("e1")))); o != idem.Done || err != nil {
 				t.Errorf("the tenant's event: %s, %v, want done", o, err)
 			}
 			s.wantEffects(1)

@@ -40,7 +40,7 @@ func TestSchemaThatAppearsEarlierInTheSearchPathGetsNoTables(t *testing.T) {
 		t.Errorf("MissingMigrations = %q, %v", missing, err)
 	}
 	d.wantTables(d.public)
-	if o, err := restarted.newProcessor().Accept(t.Context(), identify([]byte(paid("e1")))); o != idem.Duplicate || err != nil {
+	if o, err := restarted.newFirst().Accept(t.Context(), identify([]byte(paid("e1")))); o != idem.Duplicate || err != nil {
 		t.Errorf("the event comes again: %s, %v, want a duplicate", o, err)
 	}
 }

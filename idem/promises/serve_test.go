@@ -68,7 +68,7 @@ func TestServeEndsWithWhatIsWrong(t *testing.T) {
 	defer taken.Close()
 	none := s.newInbox(s.pool)
 	none.Workers = 0
-	hasty, intolerant, toBroker := s.newProcessor(), s.newProcessor(), relay.New(s.notes, &fakeBroker{}, strings.Repeat("s", 32))
+	hasty, intolerant, toBroker := s.newFirst(), s.newFirst(), relay.New(s.notes, &fakeBroker{}, strings.Repeat("s", 32))
 	hasty.Timeout, intolerant.ParkAfter, toBroker.Timeout = 0, 0, 0
 	const free = "127.0.0.1:0"
 	for why, c := range map[string]struct {
@@ -288,7 +288,7 @@ func TestTheLogSaysThatAFailedEventIsDoneAtLast(t *testing.T) {
 		}
 		return nil
 	})
-	s.processor = s.newProcessor()
+	s.first = s.newFirst()
 	s.inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
 	s.store(letter("first", "o0", 0))
 	broken = false
@@ -313,7 +313,7 @@ func TestTheLogSaysThatAFailedEventIsDoneAtLast(t *testing.T) {
 	}
 	broken = true
 	for _, want := range []idem.Outcome{idem.Retrying, idem.Done} {
-		if o, err := s.processor.Accept(t.Context(), letter("inline", "o9", 0)); o != want {
+		if o, err := s.first.Accept(t.Context(), letter("inline", "o9", 0)); o != want {
 			t.Errorf("Accept = %s, %v, want %s", o, err, want)
 		}
 		broken = false

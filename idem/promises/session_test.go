@@ -238,7 +238,7 @@ func TestCommitWaitsForTheDiskWhateverTheHandlerSets(t *testing.T) {
 				}
 				return set(ctx, tx)
 			})
-			if o, err := s.processor.Accept(t.Context(), letter("e1", "o1", 1)); o != idem.Done {
+			if o, err := s.first.Accept(t.Context(), letter("e1", "o1", 1)); o != idem.Done {
 				t.Errorf("Accept = %s, %v", o, err)
 			}
 			s.store(letter("e2", "o1", 2))
@@ -289,7 +289,7 @@ func TestLimitsMayBeAsLargeAsTheirTypes(t *testing.T) {
 	t.Run("ParkAfter", func(t *testing.T) {
 		t.Parallel()
 		s := newApp(t)
-		s.processor.ParkAfter = math.MaxInt
+		s.first.ParkAfter = math.MaxInt
 		s.on(payAndFail)
 		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
 		s.wantState("e1", idem.StateRetrying)

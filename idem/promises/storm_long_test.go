@@ -30,14 +30,14 @@ func TestBothModesAtOnceHaveOneEffectOfEachEvent(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	s.processor.ParkAfter = 2
+	s.first.ParkAfter = 2
 	done := make(chan struct{}, 2*events) // of both
 	count := func(_ context.Context, o idem.Observation) {
 		if o.Outcome == idem.Done {
 			done <- struct{}{}
 		}
 	}
-	s.processor.Observe = count
+	s.first.Observe = count
 	s.openInbox()
 	s.inbox.Observe = count
 	s.inbox.Backoff = func(int) time.Duration { return 0 }
@@ -51,7 +51,7 @@ func TestBothModesAtOnceHaveOneEffectOfEachEvent(t *testing.T) {
 	var all []delivery
 	for i := range events {
 		for range deliveries {
-			d := delivery{letter(fmt.Sprint(i), fmt.Sprint("o", i%50), 0), s.processor.Accept}
+			d := delivery{letter(fmt.Sprint(i), fmt.Sprint("o", i%50), 0), s.first.Accept}
 			if random.IntN(2) == 0 {
 				d.accept = s.inbox.Accept
 			}

@@ -44,7 +44,7 @@ func TestModeChangesWithEventsThatAreNotDoneAndLosesNone(t *testing.T) {
 		}
 	}
 	deploy("o0")
-	send(s.processor.Accept, 0, 20) // a fifth of them is to come again
+	send(s.first.Accept, 0, 20) // a fifth of them is to come again
 
 	deploy("o1")
 	s.openInbox()
@@ -53,7 +53,7 @@ func TestModeChangesWithEventsThatAreNotDoneAndLosesNone(t *testing.T) {
 	send(s.inbox.Accept, 40, 50) // no worker runs now
 
 	deploy("o2")
-	send(s.processor.Accept, 35, 60)
+	send(s.first.Accept, 35, 60)
 
 	deploy("")
 	s.openInbox()
@@ -75,7 +75,7 @@ func TestModeChangesWithEventsThatAreNotDoneAndLosesNone(t *testing.T) {
 type lanes struct {
 	*app
 	inboxes   []*idem.Inbox
-	processor *idem.Processor
+	processor *idem.Inbox
 	calm      atomic.Bool // handlers do not fail any more
 	repairs   bool        // what is done by hand may find an event that workers do not
 	running   [laneCount]atomic.Int32
@@ -179,11 +179,11 @@ func (l *lanes) meddle() {
 	case n < 18:
 		_, err = l.anInbox().Discard(ctx, idem.Filter{IDs: []string{e.ID}, States: waiting.States}, "by hand")
 	case n < 25:
-		_, _ = l.processor.Accept(ctx, e)
+		_, _ = l.first.Accept(ctx, e)
 	case n < 32:
 		_, _ = l.anInbox().Accept(ctx, e)
 	case n < 36:
-		_, err = l.processor.Replay(ctx, waiting)
+		_, err = l.first.Replay(ctx, waiting)
 	case n < 38:
 		_, err = l.anInbox().Requeue(ctx, waiting)
 	default:
@@ -258,8 +258,8 @@ func openLanes(t *testing.T) *lanes {
 		l.inboxes = append(l.inboxes, i)
 		l.start(i)
 	}
-	l.processor = idem.NewProcessor(open(), l.notes)
-	l.processor.Logger, l.processor.ParkAfter = nil, 2
+	l.first = newFirst(open(), l.notes)
+	l.first.Logger, l.first.ParkAfter = nil, 2
 	return l
 }
 

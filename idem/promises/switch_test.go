@@ -24,8 +24,8 @@ func TestEventBehindOneOfTheWorkersTakesItsPlaceInTheOrderOfItsKey(t *testing.T)
 	s.drain(1) // it blocks its key
 	broken := &notes{}
 	idem.Handle(&broken.Routes, "paid", func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
-	p := idem.NewProcessor(s.pool, broken)
-	p.Logger, p.ParkAfter = s.processor.Logger, 1
+	p := newFirst(s.pool, broken)
+	p.Logger, p.ParkAfter = s.first.Logger, 1
 	if outcome, err := p.Accept(t.Context(), letter("e2", "o1", 0)); outcome != idem.Parked || err != nil {
 		t.Fatalf("Accept = %s, %v, want parked", outcome, err)
 	}
@@ -45,7 +45,7 @@ func TestEventThatWaitsForAnEarlierOneIsAcknowledgedAtOnce(t *testing.T) {
 	t.Parallel()
 	s, m := newApp(t), &fixable{}
 	s.on(m.handle)
-	s.processor.ParkAfter = 3
+	s.first.ParkAfter = 3
 	s.openInbox()
 	s.store(letter("bad1", "o1", 0))
 	s.drain(1) // it blocks its key
@@ -78,19 +78,19 @@ func TestEventsLeftByInlineModeAreProcessedByAnInbox(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[idem.State]func(*app, idem.Event){
 		idem.StateRetrying: func(s *app, e idem.Event) {
-			if outcome, err := s.processor.Accept(s.Context(), e); outcome != idem.Retrying || err == nil {
+			if outcome, err := s.first.Accept(s.Context(), e); outcome != idem.Retrying || err == nil {
 				s.Fatal(outcome, err)
 			}
 		},
 		idem.StateParked: func(s *app, e idem.Event) {
-			s.processor.ParkAfter = 1
-			if outcome, err := s.processor.Accept(s.Context(), e); outcome != idem.Parked {
+			s.first.ParkAfter = 1
+			if outcome, err := s.first.Accept(s.Context(), e); outcome != idem.Parked {
 				s.Fatal(outcome, err)
 			}
 		},
 		idem.StateUnhandled: func(s *app, e idem.Event) {
 			s.deploy(func(*notes) {})
-			if outcome, err := s.processor.Accept(s.Context(), e); outcome != idem.Unhandled {
+			if outcome, err := s.first.Accept(s.Context(), e); outcome != idem.Unhandled {
 				s.Fatal(outcome, err)
 			}
 		},
@@ -126,7 +126,7 @@ func TestRetryingEventThatIsTriedInlineMustComeToTheInboxAgain(t *testing.T) {
 	s := newApp(t)
 	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	e := letter("e1", "o1", 0)
-	if outcome, err := s.processor.Accept(t.Context(), e); outcome != idem.Retrying || err == nil {
+	if outcome, err := s.first.Accept(t.Context(), e); outcome != idem.Retrying || err == nil {
 		t.Fatal(outcome, err)
 	}
 	s.openInbox()

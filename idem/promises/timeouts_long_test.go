@@ -31,7 +31,7 @@ func TestTimeoutOfPostgresDoesNotStopAReplay(t *testing.T) {
 				}
 			}))
 			if setting == "Timeout" {
-				s.processor.Timeout = 4 * time.Second // shorter than any wait for a lock
+				s.first.Timeout = 4 * time.Second // shorter than any wait for a lock
 			}
 			s.inbox.PassParked = true
 			fixed, entered, release := false, make(chan struct{}), make(chan struct{})
@@ -90,8 +90,8 @@ func TestErrorOfATimeoutSaysWhatTookHowLongAndWhatToDo(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
 			s.on(c.handler)
-			s.processor.Timeout = 5 * time.Second // which it has to begin in
-			s.processor.ParkAfter = 1
+			s.first.Timeout = 5 * time.Second // which it has to begin in
+			s.first.ParkAfter = 1
 			for range 10 { // a failure that is not counted in a second is delivered again
 				if status, _ := s.deliver(paid("e1")); status == http.StatusOK {
 					break

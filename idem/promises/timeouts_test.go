@@ -182,7 +182,7 @@ func TestEventThatIsBeingForgottenIsNoDuplicate(t *testing.T) {
 			s.on(pay)
 			s.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', 'new', '', 'done')`)
 			var forgotten atomic.Bool
-			p := idem.NewProcessor(s.tracedPool(&statements{ends: func(_ context.Context, sql string) {
+			p := newFirst(s.tracedPool(&statements{ends: func(_ context.Context, sql string) {
 				if strings.Contains(sql, "insert into idem_events") && !forgotten.Swap(true) {
 					s.exec(`delete from idem_events`)
 				}

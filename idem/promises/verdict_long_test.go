@@ -96,7 +96,7 @@ func TestFailureIsCountedWhateverTheDatabasesEncoding(t *testing.T) {
 			s.openInbox()
 			s.inbox.MaxAttempts = 1
 			says := func(error) string { return "não há 😀" }
-			s.processor.RedactError, s.inbox.RedactError = says, says
+			s.first.RedactError, s.inbox.RedactError = says, says
 			s.on(payAndFail)
 			idem.Handle(&s.notes.Routes, "odd", func(context.Context, pgx.Tx, *struct{ ID int }) error { return nil })
 			s.wantAnswer(paid("inline"), http.StatusServiceUnavailable)

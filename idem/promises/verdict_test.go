@@ -30,9 +30,9 @@ func TestAttemptWithoutAVerdictCountsAndIsParkedInline(t *testing.T) {
 				}
 			}))
 			s.exec(undecidedTables)
-			s.processor.ParkAfter = 2
+			s.first.ParkAfter = 2
 			if c.slow {
-				s.processor.Timeout = 5 * time.Second // e2 has to be done in that
+				s.first.Timeout = 5 * time.Second // e2 has to be done in that
 			}
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil || n.ID != "e1" {
@@ -165,7 +165,7 @@ func TestReplayGoesOnBehindACommitWithoutAnAnswer(t *testing.T) {
 		s.wantAnswer(fmt.Sprintf(`{"id":%q,"type":"paid","order":%q}`, id, id), http.StatusOK)
 	}
 	broken = true
-	if r, err := s.processor.Replay(t.Context(), idem.Filter{}); err != nil || r.Done != 2 || r.Failed != 1 {
+	if r, err := s.first.Replay(t.Context(), idem.Filter{}); err != nil || r.Done != 2 || r.Failed != 1 {
 		t.Errorf("Replay = %+v, %v, want two done and one failed", r, err)
 	}
 	s.wantRow("e2", `(state, attempts)`, `(parked,2)`)

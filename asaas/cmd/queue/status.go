@@ -214,7 +214,7 @@ func (p *program) store(ctx context.Context) (events asaas.EventStore, end func(
 	if err != nil {
 		return nil, nil, errNoDatabase
 	}
-	return idem.NewProcessor(pool, asaas.NewDispatcher()), pool.Close, nil // it only lists
+	return idem.NewInbox(pool, asaas.NewDispatcher()), pool.Close, nil // it only lists
 }
 
 var errNoDatabase = command.Usage("DATABASE_URL is not the address of a database: give one such as postgres://user@host/name")

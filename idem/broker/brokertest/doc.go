@@ -1,6 +1,6 @@
 // Package brokertest has the tests that every module for a broker passes. Each test
 // is a promise, kept from one end to the other: deliveries by HTTP to a relay,
-// a real broker, relay.To, an [idem.Inbox] or an [idem.Processor], and a ledger
+// a real broker, relay.To, an [idem.Inbox], and a ledger
 // of effects in a real Postgres.
 //
 //	func TestMain(m *testing.M) { brokertest.Main(m, open) }

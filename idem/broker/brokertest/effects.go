@@ -14,16 +14,16 @@ import (
 	"github.com/paghooks/paghooks/idem/health/canary"
 )
 
-func processorsHandleEveryEventOnce(s *shop) {
-	s.consume(relay.To(s.newProcessor(), secret))
-	s.consume(relay.To(s.newProcessor(), secret))
+func firstTriesHandleEveryEventOnce(s *shop) {
+	s.consume(relay.To(s.newFirst(), secret))
+	s.consume(relay.To(s.newFirst(), secret))
 	notes := paid(8, 10)
 	s.deliverAll(notes, s.deliver)
 	s.awaitEffects(notes)
 	s.wantStored("done 80")
 }
 
-func brokersOrderSuffices(s *shop) { keepsTheOrder(s, s.newProcessor()) }
+func brokersOrderSuffices(s *shop) { keepsTheOrder(s, s.newFirst()) }
 
 func brokersOrderIsTheInboxs(s *shop) {
 	inbox := s.newInbox()
@@ -96,7 +96,7 @@ func (r *recorder) Publish(ctx context.Context, m broker.Message) error {
 
 // comesAgain has a handler fail before the work and, the next time, after it.
 func comesAgain(s *shop) {
-	accept := relay.To(s.newProcessor(), secret)
+	accept := relay.To(s.newFirst(), secret)
 	var mu sync.Mutex
 	times := map[string]int{}
 	s.consume(func(ctx context.Context, m broker.Message) error {
@@ -128,8 +128,7 @@ func slowHandlerRunsOnce(s *shop) {
 		s.Skip("this queue has no ack time-out")
 	}
 	slow := 3 * s.queue.AckTimeout
-	p := s.newProcessor()
-	p.Timeout = 10 * s.queue.AckTimeout
+	p := s.newFirst()
 	done := relay.To(p, secret)
 	var running, most atomic.Int64
 	handle := func(ctx context.Context, m broker.Message) error {
@@ -154,7 +153,7 @@ func slowHandlerRunsOnce(s *shop) {
 func shutdownLosesNothing(s *shop) {
 	notes := paid(20, 5)
 	s.deliverAll(notes, s.deliver)
-	done := relay.To(s.newProcessor(), secret)
+	done := relay.To(s.newFirst(), secret)
 	for round := range 4 {
 		stop := s.consume(done)
 		s.await("a few events to have their effects", func() bool { return s.effects() >= 15*(round+1) })
@@ -172,7 +171,7 @@ func stopKeepsTheOrder(s *shop) {
 	if !s.queue.Ordered {
 		s.Skip("this queue does not promise any order")
 	}
-	accept := relay.To(s.newProcessor(), secret)
+	accept := relay.To(s.newFirst(), secret)
 	var isHeld atomic.Bool
 	held := make(chan struct{})
 	var handling sync.Map // from a Key to the ID of its message

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/relay"
 	"github.com/paghooks/paghooks/internal/postgres"
@@ -107,17 +106,7 @@ func poisonIsParkedByWorkers(s *shop) {
 	inbox := s.newInbox()
 	inbox.MaxAttempts = 2
 	Background(s, inbox.Run)
-	poisonIsParked(s, inbox)
-}
-
-func poisonIsParkedByAProcessor(s *shop) {
-	p := s.newProcessor()
-	p.ParkAfter = 3
-	poisonIsParked(s, p)
-}
-
-func poisonIsParked(s *shop, to idem.Receiver) {
-	s.consume(relay.To(to, secret))
+	s.consume(relay.To(inbox, secret))
 	poison := note{ID: "evt_poison", Type: "poison", Order: "order-poison"}
 	s.deliver(poison)
 	notes := paid(4, 5)
@@ -148,7 +137,7 @@ func unpublishedIsAnError(s *shop) {
 	if s.queue.Nowhere != nil {
 		wantError(s.queue.Nowhere, 1, broker.ErrNoQueue, broker.ErrTooLarge)
 	}
-	s.consume(relay.To(s.newProcessor(), secret))
+	s.consume(relay.To(s.newFirst(), secret))
 	notes := paid(4, 5)
 	s.deliverAll(notes, s.deliver)
 	s.awaitEffects(notes)

@@ -25,7 +25,7 @@ const (
 	databaseVariable = "BROKERTEST_DATABASE"
 
 	consumeIntoInbox     = "consume into an inbox"
-	consumeIntoProcessor = "consume into a processor"
+	consumeFirst = "consume and work first"
 	relayDeliveries      = "relay deliveries"
 )
 
@@ -62,10 +62,8 @@ func child(role string, open func(address string) (Queue, error)) error {
 	if err != nil {
 		return err
 	}
-	var to idem.Receiver = idem.NewInbox(pool, newProvider())
-	if role == consumeIntoProcessor {
-		to = idem.NewProcessor(pool, newProvider())
-	}
+	to := idem.NewInbox(pool, newProvider())
+	to.WorkFirst = role == consumeFirst
 	accept := relay.To(to, secret)
 	return q.Consume(ctx, func(ctx context.Context, m broker.Message) error {
 		if err := accept(ctx, m); err != nil {
@@ -147,9 +145,9 @@ func killedConsumer(s *shop) {
 	killAConsumer(s, child, inbox)
 }
 
-// killedProcessor kills a consumer with done events, before the broker knows.
-func killedProcessor(s *shop) {
-	killAConsumer(s, s.start(consumeIntoProcessor), s.newProcessor())
+// killedFirst kills a consumer with done events, before the broker knows.
+func killedFirst(s *shop) {
+	killAConsumer(s, s.start(consumeFirst), s.newFirst())
 }
 
 func killAConsumer(s *shop, child *process, next idem.Receiver) {

@@ -112,10 +112,11 @@ func (s *shop) newInbox() *idem.Inbox {
 	return i
 }
 
-func (s *shop) newProcessor() *idem.Processor {
-	p := idem.NewProcessor(s.pool, s.provider)
-	p.Logger, p.Observe = nil, s.observe
-	return p
+// newFirst returns an inbox that works first, without workers: what fails is delivered again.
+func (s *shop) newFirst() *idem.Inbox {
+	i := s.newInbox()
+	i.WorkFirst = true
+	return i
 }
 
 func (s *shop) observe(context.Context, idem.Observation) { s.change() }

@@ -31,7 +31,7 @@ import (
 // it, or use an Inbox, which tries for hours.
 //
 // A message that no relay has signed with one of the secrets, that is another source's,
-// or that is older than the Events of [idem.Common.Retention], is stored as a parked event of
+// or that is older than the Events of [idem.Inbox.Retention], is stored as a parked event of
 // [SetAsideType], with the cause as its error. It never reaches a handler, and health is red until it is
 // readmitted, discarded or acknowledged. About 1,000 may be set aside at a time: beyond that the broker keeps
 // the message. So a topic that is read from its beginning again has
@@ -43,7 +43,7 @@ func To(receiver idem.Receiver, secrets ...string) broker.Handle {
 	if err := checkSecrets("To", secrets...); err != nil {
 		panic(err.Error())
 	}
-	verify, in := newVerifier(receiver, secrets), inside.Of[common](receiver)
+	verify, in := newVerifier(receiver, secrets), inside.Of[inbox](receiver)
 	return func(ctx context.Context, m broker.Message) error {
 		verified, err := verify(m)
 		if err != nil {
@@ -59,18 +59,18 @@ func To(receiver idem.Receiver, secrets ...string) broker.Handle {
 // SetAsideType is the type of the parked event that a message becomes which must reach no handler: see [To].
 const SetAsideType = store.SetAsideType
 
-// common is the inside of a receiver.
-type common interface {
-	Common() *idem.Common
+// inbox is the inside of a receiver.
+type inbox interface {
+	Inbox() *idem.Inbox
 	Pool() *pgxpool.Pool
 	Choose(ctx context.Context, f idem.Filter) (idem.Filter, error)
 	SetAside(ctx context.Context, body []byte, cause error) error
 }
 
 // noteCanary records that a canary's delivery has come through the broker.
-func noteCanary(ctx context.Context, receiver common) error {
+func noteCanary(ctx context.Context, receiver inbox) error {
 	err := pgtx.Ask(ctx, receiver.Pool(), func(ctx context.Context, conn *pgxpool.Conn) error {
-		return store.NoteCanary(ctx, conn, receiver.Common().SourceName())
+		return store.NoteCanary(ctx, conn, receiver.Inbox().SourceName())
 	})
 	if err != nil {
 		return fmt.Errorf("relay: recording a canary: %w", store.Explain(err))
@@ -86,13 +86,13 @@ type verified struct {
 
 // newVerifier returns a function that verifies messages for a receiver.
 func newVerifier(receiver idem.Receiver, secrets []string) func(broker.Message) (verified, error) {
-	common := inside.Of[common](receiver).Common()
+	i := inside.Of[inbox](receiver).Inbox()
 	return func(m broker.Message) (verified, error) {
 		e, at, err := unseal(m.Body, secrets)
-		if name := common.SourceName(); err == nil && e.Source != name {
+		if name := i.SourceName(); err == nil && e.Source != name {
 			err = fmt.Errorf("the message is an event of source %q, and came to a consumer of %q: have each read a topic or queue of its own", e.Source, name)
 		}
-		if limit := common.Retention.Events; err == nil && limit > 0 && time.Since(at) > limit {
+		if limit := i.Retention.Events; err == nil && limit > 0 && time.Since(at) > limit {
 			err = errors.New("the message is older than Retention: whether it was processed is forgotten; if it was not, raise Retention, then readmit it")
 		}
 		return verified{e, at}, err
@@ -133,14 +133,14 @@ func Readmit(ctx context.Context, receiver idem.Receiver, f idem.Filter, secrets
 		return r, err
 	}
 	verify := newVerifier(receiver, secrets)
-	in := inside.Of[common](receiver)
+	in := inside.Of[inbox](receiver)
 	f.Types, f.States = []string{SetAsideType}, []idem.State{idem.StateParked}
 	aside, err := in.Choose(ctx, f)
 	if err != nil {
 		return r, fmt.Errorf("relay: readmitting messages: %w", err)
 	}
 	var failed error
-	for s, err := range in.Common().List(ctx, aside) {
+	for s, err := range in.Inbox().List(ctx, aside) {
 		if err != nil {
 			return r, fmt.Errorf("relay: readmitting messages: %w", err)
 		}
@@ -157,7 +157,7 @@ func Readmit(ctx context.Context, receiver idem.Receiver, f idem.Filter, secrets
 			continue
 		}
 		only := idem.Filter{Scopes: []string{s.Scope}, IDs: []string{s.ID}, States: []idem.State{idem.StateParked}}
-		if _, err := in.Common().Discard(ctx, only, "verified again, and accepted"); err != nil {
+		if _, err := in.Inbox().Discard(ctx, only, "verified again, and accepted"); err != nil {
 			return r, fmt.Errorf("relay: readmitting messages: an event was accepted, and its message is set aside still: run it again: %w", err)
 		}
 		r.Accepted++

@@ -113,12 +113,12 @@ const EventType = store.CanaryType
 // of the receiver's source last got a canary's event from the broker, by the database's clock, or the zero time.
 func Arrivals(receiver idem.Receiver) func(context.Context) (time.Time, error) {
 	in := inside.Of[interface {
-		Common() *idem.Common
+		Inbox() *idem.Inbox
 		Pool() *pgxpool.Pool
 	}](receiver)
 	return func(ctx context.Context) (at time.Time, err error) {
 		err = pgtx.Ask(ctx, in.Pool(), func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-			at, err = store.LastCanary(ctx, conn, in.Common().SourceName())
+			at, err = store.LastCanary(ctx, conn, in.Inbox().SourceName())
 			return err
 		})
 		if err != nil {

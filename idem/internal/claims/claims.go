@@ -17,6 +17,10 @@ import (
 // process after the other.
 var MaxCrashes = 3
 
+// Lived is the time after which a process claims events that were being processed when two processes died. It is a
+// variable for tests that kill one process after the other.
+var Lived = 3 * time.Second
+
 // Position is the time of the last event that a search has seen: the next search begins there, and need not
 // pass the index entries of done events that are not vacuumed yet. An old snapshot, of a backup say, keeps
 // millions of them.
@@ -154,6 +158,17 @@ func (s *Solo) Enter(ctx context.Context, n int) bool {
 		s.running += n
 		return true
 	})
+}
+
+// TryEnter counts an attempt that begins, and reports true, unless an attempt runs alone.
+func (s *Solo) TryEnter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.alone {
+		return false
+	}
+	s.running++
+	return true
 }
 
 // Leave notes that n counted attempts have ended, or did not begin.

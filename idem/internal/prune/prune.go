@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -113,9 +112,8 @@ func (p *Plan) choose(now time.Time) {
 }
 
 // Run remembers the counts, deletes, and returns the number of events that it has deleted. If two runs are
-// made at the same time, one of them deletes nothing more. It makes retrying events unhandled if their type
-// is ignored.
-func (p *Plan) Run(ctx context.Context, ignores func(eventType string) bool) (deleted int64, err error) {
+// made at the same time, one of them deletes nothing more.
+func (p *Plan) Run(ctx context.Context) (deleted int64, err error) {
 	if saved, err := p.save(ctx); err != nil || !saved {
 		return 0, err
 	}
@@ -140,10 +138,7 @@ func (p *Plan) Run(ctx context.Context, ignores func(eventType string) bool) (de
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementTime)
 	defer cancel()
-	if err := store.Tidy(ctx, p.pool, p.source); err != nil {
-		return deleted, err
-	}
-	return deleted, p.endIgnored(ctx, ignores)
+	return deleted, store.Tidy(ctx, p.pool, p.source)
 }
 
 // save writes the counts. It returns false if another run has written some.
@@ -166,18 +161,4 @@ func (p *Plan) audit(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// endIgnored makes retrying events unhandled if their type is ignored by now: deliveries of an ignored type
-// are not looked up.
-func (p *Plan) endIgnored(ctx context.Context, ignores func(eventType string) bool) error {
-	types, err := store.RetryingTypes(ctx, p.pool, p.source)
-	if err != nil {
-		return err
-	}
-	types = slices.DeleteFunc(types, func(t string) bool { return !ignores(t) })
-	if len(types) == 0 {
-		return nil
-	}
-	return store.EndRetrying(ctx, p.pool, p.source, types)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Discard gives up the events that are in one of states and not being processed. It returns their row keys,
-// and the lane of each for [PromoteHeld].
+// and the lane of each for [PromoteWaiting].
 func Discard(ctx context.Context, tx pgx.Tx, keys, states []string, reason *string, archive bool) (discarded, lanes []string, err error) {
 	const discard = `
 with chosen as (
@@ -45,7 +45,7 @@ with chosen as (
 	where e.event = chosen.event
 	returning e.event, e.key
 ), bodies as (
-	update idem_payloads p set due_at = now(), held = false, acknowledged_at = null, lane = ` + rowLane + ` from again e where p.event = e.event
+	update idem_payloads p set due_at = now(), acknowledged_at = null, lane = ` + rowLane + ` from again e where p.event = e.event
 )
 select event from again`
 	rows, _ := db.Query(ctx, requeue, keys, states)
@@ -125,7 +125,7 @@ returning ` + onDisk
 }
 
 // Complete makes events done that another program has processed, if they are not done and not being processed
-// here, and records that on an action. It returns their row keys, and their lanes for [PromoteHeld].
+// here, and records that on an action. It returns their row keys, and their lanes for [PromoteWaiting].
 func Complete(ctx context.Context, tx pgx.Tx, action int64, keys []string, archive bool) (completed, lanes []string, err error) {
 	const complete = `
 with chosen as (

@@ -200,7 +200,6 @@ where not exists (select from idem_events where starts_with(event, $1) and event
 type Whereabouts struct {
 	Row
 	Failures     []Failure // the last ones, the oldest first
-	Held         bool      // the event is parked only because it waits
 	First        string    // the row key of the first event of its lane; "" if the event is in no lane
 	Behind       int64     // events of its lane that come after it
 	Claim        Claimed
@@ -212,7 +211,7 @@ type Whereabouts struct {
 // the tables. The error is pgx.ErrNoRows if there is no such event.
 func FindWhereabouts(ctx context.Context, tx DB, key string) (w Whereabouts, err error) {
 	const place = `
-select own.failures, own.held, coalesce((select p.event from idem_payloads p where p.lane = own.lane order by ` + order + ` limit 1), ''),
+select own.failures, coalesce((select p.event from idem_payloads p where p.lane = own.lane order by ` + order + ` limit 1), ''),
 	(select count(*) from idem_payloads p where p.lane = own.lane
 		and (` + order + `) > (coalesce(own.occurred_at, own.received_at), own.received_at, own.event)),
 	now()
@@ -223,7 +222,7 @@ from idem_payloads own where own.event = $1`
 	if w.Claim, err = FindClaim(ctx, tx, key); err != nil {
 		return w, err
 	}
-	err = tx.QueryRow(ctx, place, key).Scan(&w.Failures, &w.Held, &w.First, &w.Behind, &w.Now)
+	err = tx.QueryRow(ctx, place, key).Scan(&w.Failures, &w.First, &w.Behind, &w.Now)
 	if errors.Is(err, pgx.ErrNoRows) { // the event is done
 		err = tx.QueryRow(ctx, `select now()`).Scan(&w.Now)
 	}

@@ -47,8 +47,8 @@ func Acknowledge(ctx context.Context, tx pgx.Tx, keys []string, yes bool) ([]str
 	const acknowledge = `
 with chosen as (
 	select p.event from idem_payloads p ` + openEvent + `
-	where p.event = any ($1) and not p.held and ($2 or ` + isAcknowledged + `)
-	  and (e.state = 'parked' or e.state in ('pending', 'retrying') and ` + hasFailed + `)
+	where p.event = any ($1) and ($2 or ` + isAcknowledged + `)
+	  and (e.state = 'parked' or e.state = 'pending' and ` + hasFailed + `)
 	order by p.event for update of p skip locked
 )
 update idem_payloads p set acknowledged_at = case when $2 then now() end from chosen where p.event = chosen.event
@@ -60,20 +60,20 @@ returning p.event, ` + onDisk
 	})
 }
 
-// ParkedEvents counts the parked events that have failed themselves.
+// ParkedEvents counts parked events.
 type ParkedEvents struct {
 	N            int64  // how many nobody has acknowledged since they failed
 	ID, Type     string // of the first of those to arrive
 	Acknowledged int64  // the others
 }
 
-// FindParked counts the parked events of a source that have failed themselves.
+// FindParked counts the parked events of a source.
 func FindParked(ctx context.Context, db DB, source string) (a ParkedEvents, err error) {
 	const find = `
 with parked as materialized (
 	select p.event, p.received_at, e.type, ` + isAcknowledged + ` as acknowledged
 	from idem_payloads p ` + openEvent + `
-	where p.source = $1 and p.due_at is null and not p.held and e.state = 'parked'
+	where p.source = $1 and p.due_at is null and e.state = 'parked'
 )
 select n, acknowledged, coalesce(substring(event from '^[^/]*/[^/]*/(.*)$'), ''), coalesce(type, '')
 from (select count(*) filter (where not acknowledged) as n, count(*) filter (where acknowledged) as acknowledged from parked) counted
@@ -94,7 +94,7 @@ where p.source = $1 and p.due_at is null and e.state = 'parked' and e.type = $2 
 // CountStanding counts the events of a source that wait behind a parked event, and their entities.
 func CountStanding(ctx context.Context, db DB, source string) (events, lanes int64, err error) {
 	const count = `
-select coalesce(sum(p.waiting + p.held::int), 0)::bigint, count(*) ` + heads + ` where e.state = 'parked' and (p.waiting > 0 or p.held)`
+select coalesce(sum(p.waiting), 0)::bigint, count(*) ` + heads + ` where e.state = 'parked' and p.waiting > 0`
 	err = db.QueryRow(ctx, count, source).Scan(&events, &lanes)
 	return events, lanes, err
 }
@@ -128,26 +128,13 @@ type FailingEvents struct {
 	Acknowledged int64
 }
 
-// FindRetrying finds the events of a source that the provider is to deliver again. It reads the events that
-// are not done, and no others: with a join Postgres would look for the few retrying events among all events.
-func FindRetrying(ctx context.Context, db DB, source string) (FailingEvents, error) {
-	const find = failing + `
-where p.source = $1 and p.lane is null and (select e.state from idem_events e where e.event = p.event) = 'retrying'`
-	return findFailing(ctx, db, find, source)
-}
-
 // FindFailing finds the events of a source that workers failed to process, and try again. An event that they
 // have started more than ten times is failing, whether the failures were counted or not.
-func FindFailing(ctx context.Context, db DB, source string) (FailingEvents, error) {
-	const find = failing + openEvent + `
+func FindFailing(ctx context.Context, db DB, source string) (f FailingEvents, err error) {
+	const find = `
+select coalesce(now() - min(p.received_at) filter (where p.acknowledged_at is null), '0'), count(p.acknowledged_at)
+from idem_payloads p ` + openEvent + `
 where p.source = $1 and e.state = 'pending' and (e.attempts > 0 or e.starts > 10)`
-	return findFailing(ctx, db, find, source)
-}
-
-const failing = `
-select coalesce(now() - min(p.received_at) filter (where p.acknowledged_at is null), '0'), count(p.acknowledged_at) from idem_payloads p `
-
-func findFailing(ctx context.Context, db DB, find, source string) (f FailingEvents, err error) {
 	err = db.QueryRow(ctx, find, source).Scan(&f.Oldest, &f.Acknowledged)
 	return f, err
 }
@@ -196,17 +183,14 @@ var needed = []Rights{
 	{"idem_archive", []string{"select", "update", "delete"}},
 	{"idem_prunes", []string{"select", "insert", "update"}},
 	{"idem_audit", []string{"select"}},
+	{"idem_workers", []string{"select", "insert", "update", "delete"}},
 }
 
-// NeededRights returns the rights of a receiver; archives and works add the rights to archive bodies and to
-// run workers.
-func NeededRights(archives, works bool) []Rights {
+// NeededRights returns the rights of a receiver; archives adds the right to archive bodies.
+func NeededRights(archives bool) []Rights {
 	all := slices.Clone(needed)
 	if archives {
 		all = append(all, Rights{"idem_archive", []string{"insert"}})
-	}
-	if works {
-		all = append(all, Rights{"idem_workers", []string{"select", "insert", "update", "delete"}})
 	}
 	return all
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -84,19 +83,19 @@ select place, event in (select event from new), case when unsure then '' else co
 
 const lockWait = "20ms"
 
-// Revive makes a stored event pending that is retrying, unhandled or parked, because it was delivered to an
-// inbox again. revived is false if the event is in another state, or being processed.
+// Revive makes a stored event pending that is unhandled or parked, because it was delivered again. It keeps the
+// event's crashes. revived is false if the event is in another state, or being processed.
 func Revive(ctx context.Context, db DB, e Incoming) (revived bool, err error) {
 	const revive = `
 with kept as (
-	select event from idem_events where event = $1 and state in ('retrying', 'unhandled', 'parked') for update skip locked
+	select event from idem_events where event = $1 and state in ('unhandled', 'parked') for update skip locked
 ), again as (
-	update idem_events e set state = 'pending', attempts = 0, crashes = 0, claimed_at = null, claimed_by = null from kept where e.event = kept.event
+	update idem_events e set state = 'pending', attempts = 0, claimed_at = null, claimed_by = null from kept where e.event = kept.event
 	returning e.event, e.key, ` + onDisk + `
 ), body as (
 	insert into idem_payloads as p (event, source, lane, due_at, occurred_at, received_at, body, trace)
 	select event, $2, ` + rowLane + `, now(), $3, now(), $4, nullif($5, '') from again e
-	on conflict (event) do update set lane = excluded.lane, due_at = excluded.due_at, held = false, acknowledged_at = null, trace = excluded.trace
+	on conflict (event) do update set lane = excluded.lane, due_at = excluded.due_at, acknowledged_at = null, trace = excluded.trace
 )
 select count(*) = 1 from again`
 	args := []any{e.RowKey(), e.Source, nullTime(e.OccurredAt), e.Payload, e.Trace}
@@ -135,8 +134,7 @@ update idem_events set conflict_at = now() where event = (
 }
 
 // StoreUnprocessed stores an event that no handler can process now, with its body, as unhandled or parked.
-// stored is false if the event was stored before, unless it was retrying. A parked event holds its lane
-// unless pass is set.
+// stored is false if the event was stored before. A parked event holds its lane unless pass is set.
 func StoreUnprocessed(ctx context.Context, db DB, e Event, state string, lastError *string, pass bool) (stored bool, err error) {
 	err = fitting(lastError, func(lastError *string) error {
 		args := []any{e.RowKey(), e.Type, e.Key, state, lastError, hash(e.Payload), e.Source, nullTime(e.OccurredAt), e.Payload, pass}
@@ -151,8 +149,7 @@ func StoreUnprocessed(ctx context.Context, db DB, e Event, state string, lastErr
 var storeUnprocessed = `
 with kept as (
 	insert into idem_events as e (event, type, key, state, last_error, body_hash, occurred_at) values ($1, $2, $3, $4, $5, $6, $8)
-	on conflict (event) do update set state = excluded.state, last_error = excluded.last_error
-	where e.state = 'retrying'
+	on conflict do nothing
 	returning event, key, state, ` + onDisk + `
 ), body as (
 	insert into idem_payloads as p (event, source, lane, occurred_at, received_at, body, failures)
@@ -162,54 +159,6 @@ with kept as (
 	where excluded.lane is not null or excluded.failures is not null
 )
 select count(*) = 1 from kept`
-
-// CountFailure counts a failed delivery, and stores the body in case the provider does not deliver the event
-// again. The event becomes retrying or, at the failure of number limit, parked. An event that was unhandled
-// or parked becomes parked; a pending event stays pending. A parked event holds its lane unless pass is set:
-// then the events behind it go on. CountFailure returns the event's new state, or Done if the event is done
-// or discarded.
-func CountFailure(ctx context.Context, db DB, e Event, lastError *string, limit int, pass bool) (state string, err error) {
-	state = Done
-	err = fitting(lastError, func(lastError *string) error {
-		b := &pgx.Batch{}
-		b.Queue(countFailure, e.RowKey(), e.Type, e.Key, lastError, hash(e.Payload), limit,
-			e.Source, nullTime(e.OccurredAt), e.Payload, pass).QueryRow(func(row pgx.Row) error {
-			if err := row.Scan(&state); !errors.Is(err, pgx.ErrNoRows) {
-				return err
-			}
-			return nil
-		})
-		if pass {
-			b.Queue(promoteHeld, e.Lane())
-		}
-		return ReadCommitted(ctx, db, b)
-	})
-	return state, err
-}
-
-var countFailure = `
-with counted as (
-	insert into idem_events as e (event, type, key, attempts, last_error, body_hash, occurred_at, state)
-	values ($1, $2, $3, 1, $4, $5, $8, case when $6 <= 1 then 'parked' else 'retrying' end)
-	on conflict (event) do update set
-		attempts = e.attempts + 1,
-		last_error = excluded.last_error,
-		state = case when e.state = 'pending' or e.state = 'retrying' and e.attempts + 1 < $6 then e.state else 'parked' end
-	where e.state in ('pending', 'retrying', 'unhandled', 'parked')
-	returning event, key, state, ` + onDisk + `
-), body as (
-	insert into idem_payloads as p (event, source, lane, due_at, occurred_at, received_at, body, failures)
-	select event, $7, case when state = 'pending' or state = 'parked' and not $10 then ` + rowLane + ` end,
-		case state when 'pending' then now() end, $8, now(), $9, ` + failure("$4") + ` from counted e
-	on conflict (event) do update set
-		lane = case when ` + moves + ` then excluded.lane else p.lane end,
-		due_at = case when ` + moves + ` then excluded.due_at else p.due_at end,
-		held = false, failures = ` + failuresAnd("$4") + `
-)
-select state from counted`
-
-// moves is the condition that a failure changes the place of a stored body p.
-const moves = `(p.held or excluded.due_at is not null and p.due_at is null or excluded.due_at is null and p.lane is distinct from excluded.lane)`
 
 // Failure is an attempt at an event that failed.
 type Failure struct {

@@ -23,28 +23,28 @@ func Promote(b *pgx.Batch, lane string, promoted *bool) {
 const promote = `
 update idem_payloads set due_at = clock_timestamp()
 where due_at is null and event = (select p.event from idem_payloads p where p.lane = $1 order by ` + order + ` limit 1)
-  and (held or (select state from idem_events e where e.event = idem_payloads.event) = 'pending')`
+  and (select state from idem_events e where e.event = idem_payloads.event) = 'pending'`
 
-// PromoteHeld makes the first event of each lane due that was held back, whether or not it is the first of
-// the lane. After a long transaction that takes out rows that are not the first, execute PromoteHeld once
+// PromoteWaiting makes the first event of each lane due that was held back, whether or not it is the first of
+// the lane. After a long transaction that takes out rows that are not the first, execute PromoteWaiting once
 // more: a promotion in another transaction may have chosen one of those rows, and come to nothing.
-func PromoteHeld(ctx context.Context, db DB, lanes []string) error {
+func PromoteWaiting(ctx context.Context, db DB, lanes []string) error {
 	b := &pgx.Batch{}
 	for _, lane := range lanes {
-		b.Queue(promoteHeld, lane)
+		b.Queue(promoteWaiting, lane)
 	}
 	return db.SendBatch(ctx, b).Close()
 }
 
-// promoteHeld makes the first event of a lane due that was held back, whether or not it is the first of the
+// promoteWaiting makes the first event of a lane due that was held back, whether or not it is the first of the
 // lane: for a statement that takes an event out of a lane in which another transaction may be working. While
 // that one processes the first event, and neither sees nor waits for this one, [promote] would come to
-// nothing in both. promoteHeld waits for the transaction that has locked the row.
-const promoteHeld = `
+// nothing in both. promoteWaiting waits for the transaction that has locked the row.
+const promoteWaiting = `
 update idem_payloads set due_at = clock_timestamp()
 where event = (
 	select p.event from idem_payloads p
-	where p.lane = $1 and p.due_at is null and (p.held or (select state from idem_events e where e.event = p.event) = 'pending')
+	where p.lane = $1 and p.due_at is null and (select state from idem_events e where e.event = p.event) = 'pending'
 	order by ` + order + ` limit 1)`
 
 // PromoteStuck makes events due that are held back behind nothing, and returns how
@@ -80,8 +80,8 @@ with recursive lanes as (
 	from lanes where lanes.lane is not null
 ), stuck as (
 	select head.event from lanes cross join lateral (
-		select p.event, p.due_at, p.held from idem_payloads p where p.lane = lanes.lane order by ` + order + ` limit 1) head
-	where head.due_at is null and (head.held or (select state from idem_events e where e.event = head.event) = 'pending')
+		select p.event, p.due_at from idem_payloads p where p.lane = lanes.lane order by ` + order + ` limit 1) head
+	where head.due_at is null and (select state from idem_events e where e.event = head.event) = 'pending'
 )`
 
 // CountStuck counts the events that PromoteStuck would make due.
@@ -96,114 +96,19 @@ type Place struct {
 	Event string // its row key
 }
 
-// FindHeld finds held events that are due after a place, and returns up to n row keys and the place of the
-// last one. An event that is due and not the first of its lane, because it was promoted when another was
-// taken out, waits again.
-func FindHeld(ctx context.Context, db DB, source string, after Place, n int) (keys []string, last Place, err error) {
-	const find = `
-with due as materialized (
-	select p.event, p.lane, p.due_at from idem_payloads p
-	where p.source = $1 and p.held and coalesce(p.due_at, 'infinity') <= now()
-	  and (coalesce(p.due_at, 'infinity'), p.event) > (coalesce($2::timestamptz, '-infinity'), $3)
-	order by coalesce(p.due_at, 'infinity'), p.event limit $4
-), heads as materialized (
-	select due.*, head.event as head from due cross join lateral (
-		select p.event from idem_payloads p where p.lane = due.lane order by ` + order + ` limit 1) head
-), locked as materialized (
-	select p.event from idem_payloads p
-	where p.event = any (array(select head from heads where head <> event)) and coalesce(p.lane, '') <> ''
-	for update skip locked
-), later as (
-	update idem_payloads p set due_at = null from heads join locked on locked.event = heads.head
-	where p.event = heads.event and p.held
-)
-select event, due_at, head = event from heads order by due_at, event`
-	last = after
-	b := &pgx.Batch{}
-	b.Queue(`select set_config('enable_seqscan', 'off', true)`) // see claimSettings
-	b.Queue(find, source, nullTime(after.At), after.Event, n).Query(func(rows pgx.Rows) error {
-		first := false
-		_, err := pgx.ForEachRow(rows, []any{&last.Event, &last.At, &first}, func() error {
-			if first {
-				keys = append(keys, last.Event)
-			}
-			return nil
-		})
-		return err
-	})
-	err = ReadCommitted(ctx, db, b)
-	return keys, last, err
-}
-
-// EndHeld ends the turn of a held event that no handler can process: the event becomes unhandled, or parked
-// by its own failure. Unhandled, or with pass, it leaves its lane, and the events behind it go on. EndHeld
-// does not change an event that waits. For a parked event that is not held, it records another failure.
-func EndHeld(ctx context.Context, db DB, e Event, state string, lastError *string, pass bool) error {
-	leaves := pass || state == Unhandled
-	return fitting(lastError, func(lastError *string) error {
-		b := &pgx.Batch{}
-		b.Queue(endHeld, e.RowKey(), state, lastError, leaves)
-		if leaves {
-			b.Queue(promoteHeld, e.Lane())
-		}
-		return ReadCommitted(ctx, db, b)
-	})
-}
-
-var endHeld = `
-with ended as (
-	update idem_events e set state = $2, last_error = $3
-	where event = $1 and state = 'parked' and exists (select from idem_payloads own where own.event = $1
-		and case when own.held then own.event = (select p.event from idem_payloads p where p.lane = own.lane order by ` + order + ` limit 1)
-			else $2 = 'parked' end)
-	returning event, ` + onDisk + `
-)
-update idem_payloads p set held = false, due_at = null, lane = case when $4 then null else lane end,
-	failures = ` + failuresAnd("$3") + `
-from ended where p.event = ended.event`
-
-// Adopt makes held events pending that are due, for workers, and returns how many.
-func Adopt(ctx context.Context, db DB, source string) (adopted int64, err error) {
-	const adopt = `
-with due as (
-	select event from idem_events where event = $1 and state = 'parked' for update skip locked
-), again as (
-	update idem_events e set state = 'pending' from due where e.event = due.event
-	returning e.event, ` + onDisk + `
-)
-update idem_payloads p set held = false from again where p.event = again.event`
-	for last := (Place{}); ; {
-		keys, next, err := FindHeld(ctx, db, source, last, 100)
-		if err != nil || next == last {
-			return adopted, err
-		}
-		last = next
-		b := &pgx.Batch{}
-		for _, key := range keys {
-			b.Queue(adopt, key).Exec(func(tag pgconn.CommandTag) error {
-				adopted += tag.RowsAffected()
-				return nil
-			})
-		}
-		if err := ReadCommitted(ctx, db, b); err != nil {
-			return adopted, err
-		}
-	}
-}
-
-// Pass takes up to n events that are parked, and not held, out of their lanes. It returns their lanes, for
-// [PromoteHeld].
+// Pass takes up to n parked events out of their lanes. It returns their lanes, for
+// [PromoteWaiting].
 func Pass(ctx context.Context, tx pgx.Tx, source string, n int) (lanes []string, err error) {
 	const pass = `
 with chosen as materialized (
 	select event from idem_events where event = any (array(
 		select p.event from idem_payloads p ` + openEvent + `
-		where p.source = $1 and p.lane is not null and p.due_at is null and not p.held and e.state = 'parked' limit $2))
+		where p.source = $1 and p.lane is not null and p.due_at is null and e.state = 'parked' limit $2))
 	  and state = 'parked' order by event for update skip locked
 ), lanes as materialized (
 	select p.event, p.lane from idem_payloads p join chosen using (event) where p.lane is not null
 ), passed as (
-	update idem_payloads p set lane = null from lanes where p.event = lanes.event and not p.held
+	update idem_payloads p set lane = null from lanes where p.event = lanes.event
 	returning p.event
 )
 select lane from lanes join passed using (event)`
@@ -224,7 +129,7 @@ type Blocked struct {
 // heads are the first events of lanes.
 const heads = `
 from (
-	select distinct on (p.lane) p.lane, p.event, p.due_at, p.held, p.received_at, p.failures, p.acknowledged_at,
+	select distinct on (p.lane) p.lane, p.event, p.due_at, p.received_at, p.failures, p.acknowledged_at,
 		count(*) over (partition by p.lane) - 1 as waiting, max(p.received_at) over (partition by p.lane) as newest
 	from idem_payloads p
 	where p.lane is not null and p.source = $1
@@ -269,20 +174,19 @@ type Standing struct {
 	Acknowledged   int64    // other lanes: none of their events came since somebody acknowledged the parked one
 }
 
-// FindStanding counts the lanes of a source in which events wait for a parked event, or need not wait any
-// more and have not gone on yet.
+// FindStanding counts the lanes of a source in which events wait for a parked event.
 func FindStanding(ctx context.Context, db DB, source string) (s Standing, err error) {
 	const find = `
 with heads as materialized (
-	select p.lane, p.event, p.received_at, p.waiting + p.held::int as waiting, e.key,
-		not p.held and ` + isAcknowledged + ` and p.newest <= p.acknowledged_at as acknowledged ` + heads + `
-	where e.state = 'parked' and (p.waiting > 0 or p.held)
+	select p.lane, p.event, p.received_at, p.waiting, e.key,
+		` + isAcknowledged + ` and p.newest <= p.acknowledged_at as acknowledged ` + heads + `
+	where e.state = 'parked' and p.waiting > 0
 ), standing as (
 	select * from heads where not acknowledged
 )
 select (select count(*) from standing), (select coalesce(sum(waiting), 0) from standing)::bigint,
 	(select count(*) from heads where acknowledged), coalesce(key, ''), coalesce(substring(event from '^[^/]*/[^/]*/(.*)$'), ''), coalesce(waiting, 0),
-	array(select distinct e.type from idem_payloads p ` + openEvent + ` where p.lane = first.lane and (p.held or p.event <> first.event) order by 1)
+	array(select distinct e.type from idem_payloads p ` + openEvent + ` where p.lane = first.lane and p.event <> first.event order by 1)
 from (values (1)) one left join (select * from standing order by received_at, event limit 1) first on true`
 	err = db.QueryRow(ctx, find, source).Scan(&s.Lanes, &s.Waiting, &s.Acknowledged, &s.Key, &s.Head, &s.Behind, &s.Types)
 	return s, err

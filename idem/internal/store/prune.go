@@ -23,9 +23,6 @@ const arrivalDay = `(received_at at time zone 'UTC')::date`
 // closed are the states in which an event needs nothing more.
 const closed = `state in ('done', 'unhandled', 'discarded')`
 
-// heldRow is the condition of a parked event that only waits for another, and was not tried.
-const heldRow = `exists (select from idem_payloads p where p.event = idem_events.event and p.held)`
-
 // DayOf counts the events of a source that arrived on a day.
 type DayOf struct {
 	Day                    time.Time // the begin of the day, in UTC
@@ -36,7 +33,7 @@ type DayOf struct {
 func CountDays(ctx context.Context, db DB, source string) (map[time.Time]DayOf, error) {
 	count := func(stretch string) string {
 		return `
-select ` + arrivalDay + ` as day, count(*), count(*) filter (where ` + closed + `), count(*) filter (where state = 'parked' and not ` + heldRow + `)
+select ` + arrivalDay + ` as day, count(*), count(*) filter (where ` + closed + `), count(*) filter (where state = 'parked')
 from idem_events where ` + stretch + ` and starts_with(idem_events.event, $3) group by day`
 	}
 	days := map[time.Time]DayOf{}
@@ -50,14 +47,13 @@ from idem_events where ` + stretch + ` and starts_with(idem_events.event, $3) gr
 
 // PruneEvents deletes the done, unhandled and discarded events of a source that arrived on the days closedOf,
 // and the parked events of the days parkedOf, with their bodies. It returns the number of deleted events by
-// day. Held events stay.
+// day.
 func PruneEvents(ctx context.Context, db DB, source string, closedOf, parkedOf []time.Time) (map[time.Time]int64, error) {
 	prune := func(stretch string) string {
 		return `
 with old as materialized (
 	select event from idem_events where ` + stretch + ` and starts_with(idem_events.event, $3)
-	  and (` + closed + ` and ` + arrivalDay + ` = any ($4::date[]) or state = 'parked' and ` + arrivalDay + ` = any ($5::date[])
-	    and not ` + heldRow + `)
+	  and (` + closed + ` and ` + arrivalDay + ` = any ($4::date[]) or state = 'parked' and ` + arrivalDay + ` = any ($5::date[]))
 	for update skip locked
 ), gone as (
 	delete from idem_events using old where ` + stretch + ` and idem_events.event = old.event
@@ -153,26 +149,6 @@ delete from idem_payloads p where source = $1
 		return err
 	}
 	_, err := PromoteStuck(ctx, db, source, true)
-	return err
-}
-
-// RetryingTypes lists the types of a source's retrying events.
-func RetryingTypes(ctx context.Context, db DB, source string) ([]string, error) {
-	const list = `select distinct e.type from idem_payloads p ` + openEvent + ` where p.source = $1 and e.state = 'retrying'`
-	rows, _ := db.Query(ctx, list, source)
-	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
-// EndRetrying makes a source's retrying events of types unhandled, except events that are being processed.
-func EndRetrying(ctx context.Context, db DB, source string, types []string) error {
-	const end = `
-with found as materialized (
-	select e.event from idem_payloads p ` + openEvent + ` where p.source = $1 and e.state = 'retrying' and e.type = any ($2)
-)
-update idem_events set state = 'unhandled' where event in (
-	select event from idem_events where event = any (array(select event from found)) and state = 'retrying'
-	for update skip locked)`
-	_, err := db.Exec(ctx, end, source, types)
 	return err
 }
 

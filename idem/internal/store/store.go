@@ -8,22 +8,19 @@
 // # Lanes
 //
 // A lane is the events of one entity that are pending or parked, in order. The first of them is processed, or
-// is parked and holds the others. A row whose lane is null holds no event and waits for none: it is retrying,
-// unhandled, or parked where parked events are passed.
+// is parked and holds the others. A row whose lane is null holds no event and waits for none: it is unhandled,
+// or parked where parked events are passed.
 //
-// An event that waits in a lane is pending, if workers will process it, or held: parked only because it
-// waits, where there are no workers. The due_at of a waiting event is null. The due_at of a parked event that
-// is not held is always null.
+// An event is stored due, whatever its lane holds. A claim that finds it behind the first of its lane sets its
+// due_at to null: it waits. The due_at of a parked event is always null.
 //
 // Two rules keep lanes from getting stuck. (1) A transaction that takes a row out of its lane, or processes
-// its event, changes that row first and promotes last. (2) A transaction that lets a row wait (sets its
-// due_at to null, or inserts it so) holds a lock of the earlier row, at least for share. So a promotion sees
-// every waiting row.
+// its event, changes that row first and promotes last. (2) A transaction that lets a row wait holds a lock of
+// the first row of the lane. So a promotion sees every waiting row.
 //
 // There are three promotions. [Promote] is for a transaction that takes out the first row of a lane,
-// [PromoteHeld] for a transaction that may take out another row, and [PromoteStuck] looks for events that
-// wait for nothing. A promoted event is due: workers claim it if it is pending, and [FindHeld] finds it if it
-// is held; [Adopt] makes held events pending.
+// [PromoteWaiting] for a transaction that may take out another row, and [PromoteStuck] looks for events that
+// wait for nothing.
 package store
 
 import (
@@ -66,7 +63,6 @@ type Event struct {
 const (
 	Done      = "done"
 	Pending   = "pending"
-	Retrying  = "retrying"
 	Unhandled = "unhandled"
 	Parked    = "parked"
 	Discarded = "discarded"

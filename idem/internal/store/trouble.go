@@ -10,7 +10,6 @@ import (
 // Trouble sums up the events of a source that fail and are tried again, or those that are parked.
 type Trouble struct {
 	Events       int64         // without the acknowledged ones, as all that follows
-	Retrying     int64         // those of them that the provider is to deliver again
 	Oldest       time.Duration // since the first one arrived
 	Types        []OfType      // the five most frequent types
 	Error        string        // the most frequent last error
@@ -25,20 +24,20 @@ type OfType struct {
 	Events int64
 }
 
-// FindTrouble sums up the events of a source that fail, or those that are parked and wait for no other event.
+// FindTrouble sums up the events of a source that fail, or those that are parked.
 func FindTrouble(ctx context.Context, db DB, source string, parked bool) (t Trouble, err error) {
 	const find = `
 with trouble as materialized (
 	select p.event, p.received_at, e.type, e.state, coalesce(e.last_error, '') as error, ` + isAcknowledged + ` as acknowledged
 	from idem_payloads p ` + openEvent + `
-	where p.source = $1 and not p.held and case when $2 then e.state = 'parked' and p.due_at is null
-		else e.state in ('pending', 'retrying') and ` + hasFailed + ` end
+	where p.source = $1 and case when $2 then e.state = 'parked' and p.due_at is null
+		else e.state = 'pending' and ` + hasFailed + ` end
 ), open as materialized (
 	select * from trouble where not acknowledged
 ), errors as (
 	select error, count(*) as n from open group by error order by n desc, error limit 1
 )
-select (select count(*) from open), (select count(*) from open where state = 'retrying'), (select coalesce(now() - min(received_at), '0') from open),
+select (select count(*) from open), (select coalesce(now() - min(received_at), '0') from open),
 	array(select json_build_object('type', type, 'events', count(*)) from open group by type order by count(*) desc, type limit 5),
 	coalesce((select error from errors), ''), coalesce((select n from errors), 0),
 	(select coalesce(sum(p.waiting), 0)::bigint ` + heads + ` where p.event in (select event from open)),

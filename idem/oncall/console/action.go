@@ -138,7 +138,7 @@ func (v *visit) act(ctx context.Context) error {
 	}
 	if a.Name == "dry-run" { // others store the error with the event
 		op.Failed = func(e idem.Event, err error) {
-			v.Logger.Warn("a dry run of the console failed", slog.String("type", e.Type), slog.String("id", e.ID), slog.String("error", redact.Error(err, op.Common.RedactError).Error()))
+			v.Logger.Warn("a dry run of the console failed", slog.String("type", e.Type), slog.String("id", e.ID), slog.String("error", redact.Error(err, op.Inbox.RedactError).Error()))
 		}
 	}
 	return v.begin(a.Name, func(ctx context.Context) error {

@@ -135,7 +135,7 @@ func reasonOf(form url.Values) string {
 }
 
 // open are the states of events that are not done.
-var open = []idem.State{idem.StatePending, idem.StateRetrying, idem.StateUnhandled, idem.StateParked}
+var open = []idem.State{idem.StatePending, idem.StateUnhandled, idem.StateParked}
 
 func isOpen(e idem.StoredEvent) bool { return slices.Contains(open, e.State) }
 
@@ -176,7 +176,7 @@ func (c choice) filter() (f idem.Filter, err error) {
 	case state == "":
 		f.States = open
 	case state == failing:
-		f.States, f.Failed = []idem.State{idem.StatePending, idem.StateRetrying}, true
+		f.States, f.Failed = []idem.State{idem.StatePending}, true
 	case slices.Contains(open, state):
 		f.States = []idem.State{state}
 	default:

@@ -32,7 +32,6 @@ var portuguese = lang.Catalog{
 	// The fields of events.
 	"pending":   "pendente",
 	"failing":   "falhando",
-	"retrying":  "falhando",
 	"unhandled": "sem handler",
 	"parked":    "estacionado",
 	"blocked":   "em espera",

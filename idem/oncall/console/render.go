@@ -126,7 +126,7 @@ const failing idem.State = "failing"
 
 // standing returns the state of an event as the page names it.
 func standing(e idem.StoredEvent) idem.State {
-	if (e.State == idem.StatePending || e.State == idem.StateRetrying) && e.Attempts+e.Crashes > 0 {
+	if (e.State == idem.StatePending) && e.Attempts+e.Crashes > 0 {
 		return failing
 	}
 	return e.State

@@ -178,7 +178,7 @@ func (l limits) examine(ctx context.Context, pool *pgxpool.Pool, receivers []ide
 	for _, r := range receivers {
 		_, isOutbox := r.(*outbox.Outbox)
 		o := operator.New(r, "doctor") // it only reads
-		e.sources = append(e.sources, source{o.SourceName(), o.Common.Retention.Events, isOutbox})
+		e.sources = append(e.sources, source{o.SourceName(), o.Inbox.Retention.Events, isOutbox})
 	}
 	there, err := e.hasTables(ctx)
 	if err != nil {

@@ -43,11 +43,7 @@ func (e *examination) failing(ctx context.Context) ([]Finding, error) {
 		f.Problem = "%s, tried again by the workers"
 		f.Remedy = "put right what the error says, and deploy it; the command has all tried at once, not when they are due"
 		f.Command = "idem requeue -source %s -state pending -failed"
-		if t.Retrying > 0 {
-			f.Problem = "%s, rolled back until the provider delivers them again"
-			f.Remedy = "put right what the error says, and deploy it; if the provider does not deliver them again, the command, with your handlers, does them"
-			f.Command = "idem replay -source %s -state retrying"
-		} else if !works {
+		if !works {
 			f.Problem = "%s, and no workers are alive to try them again"
 		}
 		f.Problem = fmt.Sprintf(f.Problem, counted(t.Events, "event fails", "events fail"))
@@ -135,7 +131,7 @@ func (e *examination) workers(ctx context.Context) ([]Finding, error) {
 		}
 		f := &Finding{
 			Severity: Error, Problem: "events are due, and no workers are alive", Evidence: "the oldest is due for " + age.Round(time.Second).String(),
-			Remedy:  "start the program that runs the inbox (idem.Serve, or Inbox.Run); if it has a Processor only, and so no workers, the command with your handlers",
+			Remedy:  "start the program that runs the inbox (idem.Serve, or Inbox.Run); where none can run, the command with your handlers",
 			Command: "idem replay -source " + s.name + " -state pending",
 		}
 		if len(workers) > 0 {

@@ -58,7 +58,7 @@ func (p *program) planErase(ctx context.Context, o *operator.Operator) (*operato
 const relaySecrets = "IDEM_RELAY_SECRETS"
 
 func (p *program) planReadmit(ctx context.Context, o *operator.Operator) (*operator.Plan, error) {
-	o.RequeueWithoutWorkers = p.withoutWorkers || p.Receivers != nil // which may be a Processor's
+	o.RequeueWithoutWorkers = p.withoutWorkers
 	return o.PlanReadmit(ctx, strings.Fields(os.Getenv(relaySecrets))...)
 }
 
@@ -70,7 +70,7 @@ func (p *program) planRescope(ctx context.Context, o *operator.Operator) (*opera
 }
 
 func (p *program) planPrune(ctx context.Context, o *operator.Operator) (*operator.Plan, error) {
-	keep := &o.Common.Retention
+	keep := &o.Inbox.Retention
 	if p.retention > 0 {
 		keep.Events, keep.AllowProcessingTwice = p.retention, p.allowProcessingTwice
 	}

@@ -166,7 +166,7 @@ func (p *program) openSources(ctx context.Context, v *verb) error {
 		}
 		names = append(names, name)
 		if p.sources == nil || slices.Contains(p.sources, name) {
-			o.Common.Logger = nil // the command prints failures
+			o.Inbox.Logger = nil // the command prints failures
 			p.receivers, p.operators = append(p.receivers, r), append(p.operators, o)
 		}
 	}

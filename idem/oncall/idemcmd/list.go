@@ -179,7 +179,7 @@ func (p *program) nothingOf(ctx context.Context, ids []string) error {
 	slices.Sort(found)
 	hint := ""
 	if p.filter.States == nil { // not of list
-		hint = "; those that are pending or retrying need -state"
+		hint = "; those that are pending need -state"
 	}
 	return fmt.Errorf("%w: %s%s", errNothing, strings.Join(slices.Compact(found), ", "), hint)
 }

@@ -17,8 +17,7 @@ type backlog struct {
 	Source       string    `json:"source"`
 	Workers      int       `json:"workers"`
 	Pending      count     `json:"pending"`
-	Failing      count     `json:"failing"` // pending or retrying, and an attempt has failed; without the acknowledged ones
-	Retrying     count     `json:"retrying"`
+	Failing      count     `json:"failing"` // pending, and an attempt has failed; without the acknowledged ones
 	Unhandled    count     `json:"unhandled"`
 	Parked       count     `json:"parked"`
 	Acknowledged int64     `json:"acknowledged"`
@@ -57,7 +56,7 @@ func (p *program) stats(ctx context.Context) error {
 		}
 		all = append(all, backlog{
 			p.now().UTC().Truncate(time.Second), o.SourceName(), alive, newCount(s.Pending), newCount(s.Failing),
-			newCount(s.Retrying), newCount(s.Unhandled), newCount(s.Parked), s.Acknowledged, s.BlockedKeys,
+			newCount(s.Unhandled), newCount(s.Parked), s.Acknowledged, s.BlockedKeys,
 		})
 	}
 	if !p.json {
@@ -77,11 +76,11 @@ func (p *program) printStats(all []backlog) error {
 		_, err := fmt.Fprintln(p.Stdout, "No event is stored.")
 		return err
 	}
-	t := &terminal.Table{Heads: []string{"SOURCE", "WORKERS", "PENDING", "FAILING", "RETRYING", "UNHANDLED", "PARKED", "BLOCKED ENTITIES"}}
+	t := &terminal.Table{Heads: []string{"SOURCE", "WORKERS", "PENDING", "FAILING", "UNHANDLED", "PARKED", "BLOCKED ENTITIES"}}
 	var failing, parked, blocked bool
 	var acknowledged int64
 	for _, b := range all {
-		t.Add(terminal.Clean(b.Source), strconv.Itoa(b.Workers), b.Pending.text(), b.Failing.text(), b.Retrying.text(), b.Unhandled.text(), b.Parked.text(), strconv.FormatInt(b.BlockedKeys, 10))
+		t.Add(terminal.Clean(b.Source), strconv.Itoa(b.Workers), b.Pending.text(), b.Failing.text(), b.Unhandled.text(), b.Parked.text(), strconv.FormatInt(b.BlockedKeys, 10))
 		failing, parked, blocked = failing || b.Failing.Events > 0, parked || b.Parked.Events > 0, blocked || b.BlockedKeys > 0
 		acknowledged += b.Acknowledged
 	}

@@ -37,14 +37,13 @@ func limit(n int) func(*options, *flag.FlagSet) {
 var verbs = []verb{
 	{
 		name: "stats", about: "how many events are not done, by state, and how old the oldest is",
-		more: "Pending events are next for the workers of an inbox. The provider delivers retrying ones again. Parked ones\n" +
+		more: "Pending events are next for the workers of an inbox. Parked ones\n" +
 			"failed too often, unhandled ones had no handler: nothing happens to them by itself. To see them go: watch idem stats.",
 		flags: with(bySource), run: (*program).stats,
 	},
 	{
 		name: "list", words: "[ID...]", about: "events that are not done, the newest first",
-		more: "Pending ones are next for the workers of an inbox, or wait for their next attempt; the provider delivers retrying\n" +
-			"ones again. Stats counts them by state; show says of each why it is not done.",
+		more:  "Pending ones are next for the workers of an inbox, or wait for their next attempt. Stats counts them by state; show says of each why it is not done.",
 		flags: with(bySource, choosingAmong("all of these"), limit(50)), run: (*program).list,
 	},
 	{
@@ -76,8 +75,7 @@ var verbs = []verb{
 	},
 	{
 		name: "requeue", words: "[ID...]", about: "have the workers of an inbox process events again, each in its place",
-		more: "Workers must run somewhere, and have given a sign of life in the last seconds. An application with only a Processor has\n" +
-			"none: use replay there. To see them go: watch idem stats.",
+		more:  "Workers must run somewhere, and have given a sign of life in the last seconds. To see them go: watch idem stats.",
 		flags: with(bySource, choosing, acting, confirming, withoutWorkers), audited: true, acts: true, run: acts(chosen((*operator.Operator).PlanRequeue)),
 	},
 	{
@@ -114,7 +112,7 @@ var verbs = []verb{
 		name: "readmit", about: "have messages of a relay that were set aside verified again, and accept those that are genuine",
 		more: "For after consumers had a wrong secret, or were older than the relay. It needs " + relaySecrets + " in the environment:\n" +
 			"the relay's secret, or several with a space between. Events are stored for the workers of an inbox, which must run\n" +
-			"somewhere; a program with a Processor processes them here. What is not genuine stays set aside.",
+			"somewhere. What is not genuine stays set aside.",
 		flags: with(bySource, acting, confirming, withoutWorkers), audited: true, acts: true, variables: []string{relaySecrets}, run: acts((*program).planReadmit),
 	},
 	{
@@ -199,7 +197,7 @@ func onlyScope(o *options, f *flag.FlagSet) {
 	f.Func("account", "the event's `account`; repeat it for more", command.Each(&o.filter.Scopes))
 }
 
-// minRetention is the shortest -retention without -allow-processing-twice: see idem.Common.Retention.
+// minRetention is the shortest -retention without -allow-processing-twice: see idem.Inbox.Retention.
 const minRetention = 31 * 24 * time.Hour
 
 // check refuses flags that make no sense, before anything is asked.
@@ -308,7 +306,7 @@ var (
 // choosingAmong is the flags that choose events; without -state, among those in states.
 func choosingAmong(states string) func(*options, *flag.FlagSet) {
 	return func(o *options, f *flag.FlagSet) {
-		f.Func("state", "events in this `state`: pending, retrying, unhandled or parked; for more: as -source (default "+states+")", o.addState)
+		f.Func("state", "events in this `state`: pending, unhandled or parked; for more: as -source (default "+states+")", o.addState)
 		choosingInAnyState(o, f)
 	}
 }
@@ -325,7 +323,7 @@ func choosingInAnyState(o *options, f *flag.FlagSet) {
 }
 
 // notDone are the states of events that are not done.
-var notDone = []idem.State{idem.StatePending, idem.StateRetrying, idem.StateUnhandled, idem.StateParked}
+var notDone = []idem.State{idem.StatePending, idem.StateUnhandled, idem.StateParked}
 
 func isOpen(s idem.StoredEvent) bool { return slices.Contains(notDone, s.State) }
 
@@ -339,7 +337,7 @@ func (o *options) addState(text string) error {
 			}
 		}
 		if !known {
-			return fmt.Errorf("%q is none of pending, retrying, unhandled and parked; idem show finds events in any state, by id or -entity", name)
+			return fmt.Errorf("%q is none of pending, unhandled and parked; idem show finds events in any state, by id or -entity", name)
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/paghooks/paghooks/internal/lang"
 )
 
-// PlanReplay plans [idem.Common.Replay]. Do leaves events that are done by then. If it was broken off, plan it again:
+// PlanReplay plans [idem.Inbox.Replay]. Do leaves events that are done by then. If it was broken off, plan it again:
 // it goes on with the rest.
 func (o *Operator) PlanReplay(ctx context.Context, f idem.Filter) (*Plan, error) {
 	return o.planReplay(ctx, f, false, &Plan{Action: "replay", Did: "replayed", Effect: []string{
@@ -25,7 +25,7 @@ func (o *Operator) PlanReplay(ctx context.Context, f idem.Filter) (*Plan, error)
 	}})
 }
 
-// PlanDryReplay plans [idem.Common.DryReplay].
+// PlanDryReplay plans [idem.Inbox.DryReplay].
 func (o *Operator) PlanDryReplay(ctx context.Context, f idem.Filter) (*Plan, error) {
 	return o.planReplay(ctx, f, true, &Plan{Action: "dry replay", Did: "tried, and rolled back", Effect: []string{
 		"The handler of each runs here, and is rolled back. What it does outside of its transaction does happen.",
@@ -105,23 +105,19 @@ func became(sum, last idem.Replayed) string {
 	return "left"
 }
 
-// PlanRequeue plans [idem.Inbox.Requeue]. Do returns an error for a Processor, which has no workers, and
-// [ErrNoWorkers] where no workers of the source are alive in any process: the requeued events would wait, and the
+// PlanRequeue plans [idem.Inbox.Requeue]. Do returns [ErrNoWorkers] where no workers of the source are alive in any process: the requeued events would wait, and the
 // provider's next delivery of one would be a duplicate.
 func (o *Operator) PlanRequeue(ctx context.Context, f idem.Filter) (*Plan, error) {
 	p := &Plan{Action: "requeue", Did: "requeued for the workers", needsWorkers: true, Effect: []string{
 		"The workers of the inbox would process them again, each in its place in the order of its entity. One for which they have no handler is unhandled again.",
 	}}
 	return o.planChange(ctx, p, f, otherState, func(ctx context.Context, on *acting, chosen idem.Filter, _ string) (int64, error) {
-		return o.workers.Requeue(ctx, chosen, on.changed(p, "requeued"))
+		return o.in.Requeue(ctx, chosen, on.changed(p, "requeued"))
 	})
 }
 
 // findWorkers returns an error if nothing would process the requeued events.
 func (o *Operator) findWorkers(ctx context.Context) error {
-	if o.workers == nil {
-		return errors.New("a Processor has no workers: replay them")
-	}
 	if o.RequeueWithoutWorkers {
 		return nil
 	}
@@ -143,7 +139,7 @@ func (o *Operator) findWorkers(ctx context.Context) error {
 var ErrNoWorkers = errors.New("no workers of this source are alive, and what is requeued would wait for them: " +
 	"replay the events, or start the program that runs the inbox; if it starts later, say that you requeue without workers")
 
-// PlanDiscard plans [idem.Common.Discard].
+// PlanDiscard plans [idem.Inbox.Discard].
 func (o *Operator) PlanDiscard(ctx context.Context, f idem.Filter) (*Plan, error) {
 	p := &Plan{Action: "discard", Did: "discarded", Effect: []string{
 		"They would not be processed, and their bodies would be deleted, unless the application keeps bodies. This cannot be undone.",
@@ -186,7 +182,7 @@ func (o *Operator) PlanUnacknowledge(ctx context.Context, f idem.Filter) (*Plan,
 
 // planNote plans to acknowledge events, or to take that back.
 func (o *Operator) planNote(ctx context.Context, p *Plan, f idem.Filter, yes bool, why string) (*Plan, error) {
-	f.States = []idem.State{idem.StatePending, idem.StateRetrying, idem.StateParked}
+	f.States = []idem.State{idem.StatePending, idem.StateParked}
 	return o.planChange(ctx, p, f, why, func(ctx context.Context, on *acting, chosen idem.Filter, _ string) (n int64, err error) {
 		err = pgtx.Change(ctx, o.in.Pool(), func(ctx context.Context, tx pgx.Tx) error {
 			keys, err := store.Acknowledge(ctx, tx, chosen.Events, yes)
@@ -201,7 +197,7 @@ func (o *Operator) planNote(ctx context.Context, p *Plan, f idem.Filter, yes boo
 }
 
 // PlanErase plans to delete the stored data of events beyond the fact that they came, in one transaction: their bodies,
-// also those that [idem.Common.KeepPayloads] has archived, their errors, the history of their attempts, and their
+// also those that [idem.Inbox.KeepPayloads] has archived, their errors, the history of their attempts, and their
 // traces. It is for a person that asks for it, and cannot be undone. Do needs a reason.
 //
 // f names the events, in any state, by Events, or by IDs or Keys, which are those of the accounts in Scopes, or of all
@@ -209,7 +205,7 @@ func (o *Operator) planNote(ctx context.Context, p *Plan, f idem.Filter, yes boo
 //
 // What stays is that the event came: its ids, type, entity, state, times and numbers of attempts, and a hash of
 // its body. So it has no effect and stores nothing if it comes again, from the provider or from a broker.
-// [idem.Common.Prune] forgets that, too.
+// [idem.Inbox.Prune] forgets that, too.
 //
 // Events that are done or discarded are erased. One that is not done is left alone, as it may be an unprocessed
 // payment, unless EraseNotDone is set: then it is discarded in the same transaction, and later events of its entity are
@@ -246,7 +242,7 @@ func (o *Operator) PlanErase(ctx context.Context, f idem.Filter) (*Plan, error) 
 }
 
 // notDone are the states of events that are not done.
-var notDone = []idem.State{idem.StatePending, idem.StateRetrying, idem.StateUnhandled, idem.StateParked}
+var notDone = []idem.State{idem.StatePending, idem.StateUnhandled, idem.StateParked}
 
 // findNamed returns the events that f names, in any state, each once.
 func (o *Operator) findNamed(ctx context.Context, f idem.Filter) (all []idem.StoredEvent, err error) {
@@ -309,10 +305,10 @@ func (o *Operator) erase(ctx context.Context, keys []string, reason string) (gon
 }
 
 // PlanReadmit plans [relay.Readmit] of the messages that are set aside, with the relay's secrets. As
-// [Operator.PlanRequeue], it needs workers where the receiver has any.
+// [Operator.PlanRequeue], it needs workers.
 func (o *Operator) PlanReadmit(ctx context.Context, secrets ...string) (*Plan, error) {
-	p := &Plan{Action: "readmit", Did: "accepted", needsWorkers: o.workers != nil, Effect: []string{
-		"They would be verified again, and what is genuine would be stored for the workers, or processed here.",
+	p := &Plan{Action: "readmit", Did: "accepted", needsWorkers: true, Effect: []string{
+		"They would be verified again, and what is genuine would be stored for the workers.",
 	}}
 	p.do = func(ctx context.Context, reason string) (r Result, err error) {
 		err = o.Record(ctx, "readmit", "messages that were set aside", reason, func(ctx context.Context) (string, error) {
@@ -329,7 +325,7 @@ func (o *Operator) PlanReadmit(ctx context.Context, secrets ...string) (*Plan, e
 	return p, p.choose(ctx, o, idem.Filter{Types: []string{store.SetAsideType}, States: []idem.State{idem.StateParked}})
 }
 
-// PlanPrune plans [idem.Common.Prune].
+// PlanPrune plans [idem.Inbox.Prune].
 func (o *Operator) PlanPrune(ctx context.Context) (*Plan, error) {
 	age := func(d time.Duration) string {
 		if d <= 0 {
@@ -337,7 +333,7 @@ func (o *Operator) PlanPrune(ctx context.Context) (*Plan, error) {
 		}
 		return lang.English.Age(d)
 	}
-	keep := o.Common.Retention
+	keep := o.Inbox.Retention
 	ages := fmt.Sprintf("older than %s; parked ones: %s; the audit trail: %s", age(keep.Events), age(keep.Parked), age(keep.Audit))
 	n, err := o.in.DryPrune(ctx)
 	p := &Plan{Action: "prune", Did: "forgotten", Always: true, o: o, Count: n, Effect: []string{
@@ -345,7 +341,7 @@ func (o *Operator) PlanPrune(ctx context.Context) (*Plan, error) {
 	}}
 	p.do = func(ctx context.Context, reason string) (r Result, err error) {
 		err = o.Record(ctx, "prune", ages, reason, func(ctx context.Context) (string, error) {
-			r.Acted, err = o.Common.Prune(ctx)
+			r.Acted, err = o.Inbox.Prune(ctx)
 			return fmt.Sprintf("%d forgotten", r.Acted), err
 		})
 		return r, err

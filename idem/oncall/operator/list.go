@@ -184,7 +184,7 @@ type OfType struct {
 
 // State counts the source's events that are not done. It reads all of those, and nothing of others.
 func (o *Operator) State(ctx context.Context) (s State, err error) {
-	if s.Stats, err = o.Common.Stats(ctx); err != nil {
+	if s.Stats, err = o.Inbox.Stats(ctx); err != nil {
 		return s, err
 	}
 	return query(ctx, o, "counting events", func(ctx context.Context, db *pgxpool.Pool) (State, error) {

@@ -24,7 +24,6 @@ type Lookup struct {
 	Claim        Claim     // of the workers that process it; zero when none do
 	First        *Lookup   // the event of its entity that it waits for; nil when it waits for none
 	Behind       int64     // events of its entity that wait for it
-	Held         bool      // parked for no other reason than that it waited; its turn has come if First is nil
 	Acknowledged Action    // by which a person takes care of it, with their name and reason; zero if nobody does, and if the trail does not go back so far
 	Workers      int       // of its source that are alive, in all processes: calls of [idem.Inbox.Run]
 	At           time.Time // the time of the reading, by the database's clock
@@ -96,7 +95,7 @@ func (o *Operator) lookUp(ctx context.Context, tx pgx.Tx, key string) (l Lookup,
 }
 
 func (o *Operator) lookupOf(w store.Whereabouts, workers int) Lookup {
-	l := Lookup{StoredEvent: o.in.Stored(w.Row), Behind: w.Behind, Held: w.Held, Acknowledged: Action(w.Acknowledged), Workers: workers, At: w.Now}
+	l := Lookup{StoredEvent: o.in.Stored(w.Row), Behind: w.Behind, Acknowledged: Action(w.Acknowledged), Workers: workers, At: w.Now}
 	for _, f := range w.Failures {
 		l.Failures = append(l.Failures, Failure(f))
 	}
@@ -113,18 +112,17 @@ func (o *Operator) lookupOf(w store.Whereabouts, workers int) Lookup {
 type Why string
 
 const (
-	WhyDone       Why = "done"       // it is done
-	WhyDiscarded  Why = "discarded"  // it was given up by hand
-	WhyWorking    Why = "working"    // workers process it: see Claim
-	WhyDied       Why = "died"       // the process that worked on it gives no sign of life; other workers go on with it
-	WhyWaits      Why = "waits"      // for First
-	WhyLater      Why = "later"      // for DueAt
-	WhyDue        Why = "due"        // for nothing: workers take it next or, if it was Held, [idem.Processor.Run]
-	WhyNoWorkers  Why = "no_workers" // for workers, and none are alive
-	WhyRedelivery Why = "redelivery" // for the provider, which is to deliver it again
-	WhyUnhandled  Why = "unhandled"  // for a handler, and then a person
-	WhyParked     Why = "parked"     // for a person
-	WhyNoBody     Why = "no_body"    // its body was deleted by hand
+	WhyDone      Why = "done"       // it is done
+	WhyDiscarded Why = "discarded"  // it was given up by hand
+	WhyWorking   Why = "working"    // workers process it: see Claim
+	WhyDied      Why = "died"       // the process that worked on it gives no sign of life; other workers go on with it
+	WhyWaits     Why = "waits"      // for First
+	WhyLater     Why = "later"      // for DueAt
+	WhyDue       Why = "due"        // for nothing: workers take it next
+	WhyNoWorkers Why = "no_workers" // for workers, and none are alive
+	WhyUnhandled Why = "unhandled"  // for a handler, and then a person
+	WhyParked    Why = "parked"     // for a person
+	WhyNoBody    Why = "no_body"    // its body was deleted by hand
 )
 
 // Why returns why the event is not done.
@@ -136,11 +134,9 @@ func (l Lookup) Why() Why {
 		return WhyDiscarded
 	case l.Payload == nil:
 		return WhyNoBody
-	case l.State == idem.StateRetrying:
-		return WhyRedelivery
 	case l.State == idem.StateUnhandled:
 		return WhyUnhandled
-	case l.State == idem.StateParked && !l.Held:
+	case l.State == idem.StateParked:
 		return WhyParked
 	case l.Claim.Alive:
 		return WhyWorking
@@ -223,8 +219,6 @@ func (l Lookup) is(s speech) string {
 			return s.say("is not in idem_events any more: somebody deleted its row; idem prune has the others go on")
 		}
 		return s.say("has no body any more: somebody deleted its row of idem_payloads; delete that of idem_events, too, and have the provider deliver it again")
-	case WhyRedelivery:
-		return s.say("%s; the provider is to deliver it again", l.hasFailed(s))
 	case WhyUnhandled:
 		return s.say("had no handler when it came: deploy one, then replay it, or requeue it where workers run")
 	case WhyParked:
@@ -254,8 +248,6 @@ func (l Lookup) isDue(s speech) string {
 		due = s.say("%s; it %s", l.hasFailed(s), due)
 	}
 	switch {
-	case l.Held:
-		return s.say("%s: what it waited for is done, and idem.Serve, Processor.Run or a replay goes on with it", due)
 	case l.Workers == 0:
 		return s.say("%s, and no workers are alive: start the program that runs the inbox, unless Inbox.Drain runs from time to time", due)
 	}
@@ -329,7 +321,6 @@ var portuguese = lang.Catalog{
 	"is next":               "é o próximo",
 	"has been due since %s": "está na vez desde %s",
 	"%s; it %s":             "%s; %s",
-	"%s: what it waited for is done, and idem.Serve, Processor.Run or a replay goes on with it":                      "%s: o que ele aguardava terminou, e idem.Serve, Processor.Run ou um reprocessamento segue com ele",
 	"%s, and no workers are alive: start the program that runs the inbox, unless Inbox.Drain runs from time to time": "%s, e não há workers ativos: inicie o programa que roda o inbox, a menos que Inbox.Drain rode de tempos em tempos",
 	"%s, and workers are alive": "%s, e há workers ativos",
 

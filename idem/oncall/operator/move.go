@@ -147,7 +147,7 @@ type OldEvent struct {
 	// answers first also has rows that are not processed.
 	Done bool
 
-	// ReceivedAt is the time of arrival, by which [idem.Common.Prune] forgets the event; zero is now.
+	// ReceivedAt is the time of arrival, by which [idem.Inbox.Prune] forgets the event; zero is now.
 	ReceivedAt time.Time
 }
 
@@ -284,21 +284,21 @@ func (o *Operator) complete(ctx context.Context, on *acting, keys []string, sum 
 		return err
 	}
 	err := change(func(ctx context.Context, tx pgx.Tx) (err error) {
-		completed, lanes, err = store.Complete(ctx, tx, on.id, keys, o.Common.KeepPayloads)
+		completed, lanes, err = store.Complete(ctx, tx, on.id, keys, o.Inbox.KeepPayloads)
 		if err != nil {
 			return err
 		}
 		if sum.Discarded, sum.Busy, err = store.CountLeft(ctx, tx, keys); err != nil {
 			return err
 		}
-		return store.PromoteHeld(ctx, tx, lanes)
+		return store.PromoteWaiting(ctx, tx, lanes)
 	})
 	if err != nil || len(completed) == 0 {
 		return err
 	}
 	sum.Completed = int64(len(completed))
 	// Again, as after a discard: for events that were held back meanwhile. If this fails, the workers find them.
-	_ = change(func(ctx context.Context, tx pgx.Tx) error { return store.PromoteHeld(ctx, tx, lanes) })
+	_ = change(func(ctx context.Context, tx pgx.Tx) error { return store.PromoteWaiting(ctx, tx, lanes) })
 	return nil
 }
 

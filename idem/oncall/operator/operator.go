@@ -18,7 +18,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Operator runs the operations of [idem.Common] and [idem.Inbox.Requeue] for a person, and records them in the
+// Operator runs the operations of an [idem.Inbox] for a person, and records them in the
 // audit trail: the actor, the action, its events, reason and result. It has a [Plan] for each, which names the events that
 // a person confirms.
 //
@@ -32,7 +32,7 @@ import (
 // some of them since. A replay leaves events that are done; a requeue, a discard and an erase change all of their events
 // or none.
 type Operator struct {
-	Common *idem.Common // the receiver's; what is done with its methods is not recorded
+	Inbox *idem.Inbox // the receiver's; what is done with its methods is not recorded
 
 	// Progress, when set, is called after each event of a replay or dry replay, with
 	// the sum so far and the number of events that were chosen.
@@ -53,12 +53,11 @@ type Operator struct {
 	name     string
 	receiver idem.Receiver
 	in       engine
-	workers  requeuer // nil if the receiver has none
 }
 
 // engine is the inside of a receiver.
 type engine interface {
-	Common() *idem.Common
+	Inbox() *idem.Inbox
 	Pool() *pgxpool.Pool
 	AlwaysScoped() bool
 	Rows(f idem.Filter) store.Filter
@@ -66,12 +65,8 @@ type engine interface {
 	Choose(ctx context.Context, f idem.Filter) (idem.Filter, error)
 	Replay(ctx context.Context, f idem.Filter, dry bool, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
 	Discard(ctx context.Context, f idem.Filter, reason string, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
-	DryPrune(ctx context.Context) (int64, error)
-}
-
-// requeuer is the inside of a receiver with workers: an inbox or an outbox.
-type requeuer interface {
 	Requeue(ctx context.Context, f idem.Filter, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
+	DryPrune(ctx context.Context) (int64, error)
 }
 
 // New returns an operator for the events of a receiver. name is the person that it
@@ -79,12 +74,11 @@ type requeuer interface {
 // returns an error instead.
 func New(r idem.Receiver, name string) *Operator {
 	in := inside.Of[engine](r)
-	workers, _ := in.(requeuer)
-	return &Operator{Common: in.Common(), name: name, receiver: r, in: in, workers: workers}
+	return &Operator{Inbox: in.Inbox(), name: name, receiver: r, in: in}
 }
 
 // SourceName returns the name of the receiver's source.
-func (o *Operator) SourceName() string { return o.Common.SourceName() }
+func (o *Operator) SourceName() string { return o.Inbox.SourceName() }
 
 // Record runs do as an action of the application, and records it: a look at a body, for example. what names
 // the events in the trail. The result is the text that do returns.
@@ -140,9 +134,9 @@ func (o *Operator) protect(ctx context.Context, a store.Action, do func() (strin
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
-			if stack := debug.Stack(); o.Common.Logger != nil {
+			if stack := debug.Stack(); o.Inbox.Logger != nil {
 				_ = pgtx.Protect(func() error {
-					o.Common.Logger.ErrorContext(ctx, "webhook "+a.Action+" failed", slog.String("source", a.Source), slog.String("error", fmt.Sprintf("%v\n%s", err, stack)))
+					o.Inbox.Logger.ErrorContext(ctx, "webhook "+a.Action+" failed", slog.String("source", a.Source), slog.String("error", fmt.Sprintf("%v\n%s", err, stack)))
 					return nil
 				})
 			}

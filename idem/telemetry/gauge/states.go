@@ -54,14 +54,13 @@ func (s *States) watch(what, source string, up *Metric, read func(context.Contex
 	s.all = append(s.all, o)
 }
 
-// WatchBacklog has the stored events of a source read. read is the method Stats of an [idem.Common].
+// WatchBacklog has the stored events of a source read. read is the method Stats of an [idem.Inbox].
 func (s *States) WatchBacklog(source string, read func(context.Context) (idem.Stats, error)) {
 	s.watch("backlog", source, backlogUp, func(ctx context.Context) (func(Record), error) {
 		stats, err := read(ctx)
 		return func(record Record) {
 			for state, b := range map[idem.State]idem.Backlog{
-				idem.StatePending: stats.Pending, idem.StateRetrying: stats.Retrying,
-				idem.StateUnhandled: stats.Unhandled, idem.StateParked: stats.Parked,
+				idem.StatePending: stats.Pending, idem.StateUnhandled: stats.Unhandled, idem.StateParked: stats.Parked,
 			} {
 				record(backlogEvents, float64(b.Events), source, string(state))
 				record(backlogOldest, b.Oldest.Seconds(), source, string(state))

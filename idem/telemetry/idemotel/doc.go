@@ -7,7 +7,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	telemetry.Instrument(&processor.Common) // before the first event
+//	telemetry.Instrument(inbox) // before the first event
 //	telemetry.WatchHealth(h.Report)         // what health.New returned
 //
 // # Spans

@@ -58,7 +58,7 @@ func ExampleTelemetry_Instrument() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	telemetry.Instrument(&inbox.Common)
+	telemetry.Instrument(inbox)
 
 	body := asaastest.Event("PAYMENT_RECEIVED")
 	inbox.ServeHTTP(httptest.NewRecorder(), asaastest.Request("/webhooks/asaas", token, body))

@@ -125,7 +125,7 @@ func TestTracesAndMetricsArriveAtAnOTLPServer(t *testing.T) {
 	s := &shop{T: t}
 	events := asaas.NewDispatcher(token)
 	inbox := idem.NewInbox(pool, events)
-	telemetry.Instrument(&inbox.Common)
+	telemetry.Instrument(inbox)
 	server := httptest.NewServer(inbox)
 	t.Cleanup(server.Close)
 	r := asaastest.Request(server.URL, token, asaastest.Event("PAYMENT_RECEIVED"))

@@ -58,13 +58,13 @@ func New(s Settings) (*Telemetry, error) {
 // Instrument traces and measures the events of a receiver. It sets its Tracer, and
 // has its backlog read for the gauges:
 //
-//	telemetry.Instrument(&inbox.Common)
+//	telemetry.Instrument(inbox)
 //
 // Call it once for each receiver, after its handlers are registered and before the first
-// event. It panics if c already has a Tracer.
-func (t *Telemetry) Instrument(c *idem.Common) {
-	t.InstrumentEndpoint(&c.Endpoint)
-	t.WatchBacklog(c.SourceName(), c.Stats)
+// event. It panics if inbox already has a Tracer.
+func (t *Telemetry) Instrument(inbox *idem.Inbox) {
+	t.InstrumentEndpoint(&inbox.Endpoint)
+	t.WatchBacklog(inbox.SourceName(), inbox.Stats)
 }
 
 // InstrumentEndpoint traces and measures the deliveries to an endpoint that stores nothing:

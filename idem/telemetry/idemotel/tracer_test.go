@@ -200,7 +200,7 @@ func TestCarrierIsStoredOnlyOfSampledDeliveries(t *testing.T) {
 				t.Fatal(err)
 			}
 			inbox := idem.NewInbox(s.pool, s.dispatcher())
-			telemetry.Instrument(&inbox.Common)
+			telemetry.Instrument(inbox)
 			s.deliver(inbox, asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("id", "evt_1")), http.StatusOK)
 			var carrier string
 			err = s.pool.QueryRow(s.Context(), `select coalesce(trace, '') from idem_payloads where event like '%/evt_1'`).Scan(&carrier)
@@ -246,5 +246,5 @@ func TestReceiverIsInstrumentedOnce(t *testing.T) {
 			t.Error("a receiver was instrumented twice without a panic")
 		}
 	}()
-	s.telemetry.Instrument(&processor.Common)
+	s.telemetry.Instrument(inbox)
 }

@@ -57,14 +57,14 @@ func nameOf(m *gauge.Metric) string {
 // Instrument measures the events of a receiver, and has its backlog read for the
 // gauges:
 //
-//	collector.Instrument(&inbox.Common)
+//	collector.Instrument(inbox)
 //
 // Call it once for each receiver, after its handlers are registered and before the first
 // event. It sets the receiver's Observe to a function that also calls the one that was
 // there.
-func (c *Collector) Instrument(common *idem.Common) {
-	c.InstrumentEndpoint(&common.Endpoint)
-	c.WatchBacklog(common.SourceName(), common.Stats)
+func (c *Collector) Instrument(inbox *idem.Inbox) {
+	c.InstrumentEndpoint(&inbox.Endpoint)
+	c.WatchBacklog(inbox.SourceName(), inbox.Stats)
 }
 
 // InstrumentEndpoint measures the deliveries to an endpoint that stores nothing:

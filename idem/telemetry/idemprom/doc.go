@@ -2,7 +2,7 @@
 // of deliveries and attempts, and the waiting events.
 //
 //	collector := idemprom.NewCollector()
-//	collector.Instrument(&processor.Common) // before the first event
+//	collector.Instrument(inbox) // before the first event
 //	collector.WatchHealth(h.Report)          // what health.New returned
 //	prometheus.MustRegister(collector)
 //	http.Handle("GET /metrics", promhttp.Handler()) // not at an address that strangers reach

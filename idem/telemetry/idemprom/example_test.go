@@ -42,7 +42,7 @@ func ExampleCollector_Instrument() {
 	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })
 	processor := idem.NewProcessor(pool, events)
 	collector := idemprom.NewCollector()
-	collector.Instrument(&processor.Common)
+	collector.Instrument(inbox)
 	registry := prometheus.NewRegistry() // or prometheus.MustRegister(collector)
 	registry.MustRegister(collector)
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{}) // http.Handle("GET /metrics", metrics)

@@ -1,0 +1,176 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// workFirst makes the first try of an event, and stores what the try could not do. Concurrent deliveries of the
+// event share one try.
+func (i *Inbox) workFirst(ctx context.Context, e Event) result {
+	same := e.row().RowKey() + "\x00" + string(e.Payload) // another body is a conflict; no name has a NUL
+	return i.fly(ctx, same, func() result {
+		work, err := i.route(e)
+		switch {
+		case err != nil:
+			return i.storeUnprocessed(ctx, e, StateParked, err)
+		case work == nil:
+			return i.storeUnprocessed(ctx, e, StateUnhandled, nil)
+		}
+		v := i.try(ctx, e, work)
+		i.logFirstConflict(ctx, e, v.found)
+		switch {
+		case v.outcome == Done:
+			return result{outcome: Done}
+		case isStored(v.found.State) && !isRevivable(v.found.State):
+			return result{outcome: Duplicate, conflict: v.found.Conflict}
+		case i.hasWorkers(ctx):
+			return i.storeTried(ctx, e, v)
+		case isRevivable(v.found.State): // it waits for a replay
+			return result{outcome: Duplicate, conflict: v.found.Conflict}
+		case v.err == nil:
+			v.err = errBusy
+		}
+		return result{outcome: Retrying, err: v.err}
+	})
+}
+
+// errBusy is the error of an event that was not tried, where no workers would process it.
+var errBusy = errors.New("an earlier event of the same entity is not done, one is being processed, or no connection is free, and no workers run: " +
+	"the event must be delivered again")
+
+// storeTried stores an event after its first try, for workers. The event is done if the answer to COMMIT was lost, and
+// it is stored already.
+func (i *Inbox) storeTried(ctx context.Context, e Event, v verdict) result {
+	r := i.store(ctx, e)
+	switch {
+	case v.outcome == Unknown && r.outcome == Duplicate:
+		return result{outcome: Done}
+	case r.outcome == Pending:
+		r.err = v.err
+	case r.outcome == Retrying && v.err != nil:
+		r.err = errors.Join(v.err, r.err)
+	}
+	return r
+}
+
+// try makes the first try of an event. If it may not begin now, no handler runs, and the outcome is notMarked.
+func (i *Inbox) try(ctx context.Context, e Event, work Work) verdict {
+	if !i.mayTry() {
+		return verdict{outcome: notMarked}
+	}
+	defer i.tries.Add(-1)
+	if !processSolo.TryEnter() {
+		return verdict{outcome: notMarked}
+	}
+	defer processSolo.Leave(1)
+	ctx, cancel := context.WithTimeout(ctx, min(i.AnswerWithin, maxAnswerWithin))
+	defer cancel()
+	key := e.row().RowKey()
+	watched := func(work Work) Work {
+		return func(ctx context.Context, tx pgx.Tx) error {
+			i.left.Store(key, struct{}{})
+			defer i.left.Delete(key)
+			return work(ctx, tx)
+		}
+	}
+	v := i.execute(ctx, attempt{event: e, row: e.row(), work: watched(work), around: watched})
+	if v.outcome != notMarked {
+		i.slow.Add(v.outcome != Done && ctx.Err() != nil)
+	}
+	return v
+}
+
+// maxAnswerWithin leaves four seconds to roll back, to end a session and to store the event.
+const maxAnswerWithin = 5 * time.Second
+
+// mayTry counts a first try, and reports whether it may begin. First tries leave the workers of this process their
+// connections, and another one to store events, if there are as many.
+func (i *Inbox) mayTry() bool {
+	pool := i.pool.Stat()
+	spare := pool.MaxConns() - 1
+	if n := i.tries.Add(1); n > max(1, spare-i.working.Load()) || pool.AcquiredConns() >= max(1, spare) || i.outage().IsWhole() {
+		i.tries.Add(-1)
+		return false
+	}
+	return true
+}
+
+// hasWorkers reports whether workers process the source's events: here, or elsewhere, by their last sign of life.
+func (i *Inbox) hasWorkers(ctx context.Context) bool {
+	return i.working.Load() > 0 || i.others.known(func() (bool, error) {
+		living, err := query(ctx, i.pool, func(ctx context.Context, db store.DB) ([]store.Worker, error) {
+			return store.LivingWorkers(ctx, db, i.source.Name())
+		})
+		return len(living) > 0, err
+	})
+}
+
+// lastWorkers remembers for a minute whether other processes have workers.
+type lastWorkers struct {
+	mu    sync.Mutex
+	yes   bool
+	until time.Time
+}
+
+// workersFor is the time for which lastWorkers remembers.
+const workersFor = time.Minute
+
+// known returns the remembered answer, or that of ask. Without an answer it is that there are workers: storing the
+// event, which is next, decides.
+func (l *lastWorkers) known(ask func() (bool, error)) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Now().Before(l.until) {
+		return l.yes
+	}
+	yes, err := ask()
+	if err != nil {
+		return true
+	}
+	l.yes, l.until = yes, time.Now().Add(workersFor)
+	return yes
+}
+
+// flight is an event that is being tried in this process. All deliveries of the event with the same
+// body that arrive meanwhile share one try and its result, so that a storm of one event takes one connection.
+type flight struct {
+	done   chan struct{}
+	result result // set before done is closed
+}
+
+// fly runs lead for the first of concurrent deliveries with a key, and has the
+// others wait for its result.
+func (i *Inbox) fly(ctx context.Context, key string, lead func() result) result {
+	f := &flight{done: make(chan struct{}), result: result{outcome: Retrying, err: errors.New("the delivery's goroutine ended")}}
+	if first, found := i.flights.LoadOrStore(key, f); found {
+		return first.(*flight).wait(ctx)
+	}
+	defer func() {
+		i.flights.Delete(key)
+		close(f.done)
+	}()
+	f.result = lead()
+	return f.result
+}
+
+// wait waits for the first delivery, and returns its result: for this delivery, an event that the first one
+// stored is a duplicate.
+func (f *flight) wait(ctx context.Context) result {
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return result{outcome: Retrying, err: errors.New("another delivery of the same event is still being processed")}
+	}
+	if f.result.outcome.Acknowledged() {
+		return result{outcome: Duplicate}
+	}
+	return result{outcome: f.result.outcome, err: fmt.Errorf("a concurrent delivery of the same event failed: %w", f.result.err)}
+}
