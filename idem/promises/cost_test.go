@@ -161,7 +161,7 @@ func TestWhatIsAskedForPagesReadsNoEventThatIsDone(t *testing.T) {
 		insert into idem_events (event, type, key, state) select 'notes//p' || n, 'paid', 'order-' || n / 3, 'pending' from generate_series(1, 3000) n;
 		insert into idem_payloads (event, source, lane, received_at, body)
 		select event, 'notes', 'notes//' || key, received_at, '{"id":"p"}' from idem_events where state = 'pending';` + vacuum + ";" + analyze)
-	f := store.Filter{Source: "notes", States: []string{store.Pending}}
+	f := store.Filter{Source: "notes", }
 	for name, ask := range map[string]func(context.Context, store.DB) (int, error){
 		"CountOpen": func(ctx context.Context, db store.DB) (int, error) {
 			all, err := store.CountOpen(ctx, db, "notes")
@@ -259,10 +259,6 @@ func TestHealthReadsNoEventThatIsDone(t *testing.T) {
 		select event, 'notes', now() - interval '1 hour', convert_to(repeat('x', 600), 'UTF8') from idem_events where state <> 'done'`)
 	s.execEach(analyze)
 	for name, query := range map[string]func(context.Context, store.DB, string) (time.Duration, error){
-		"FindRetrying": func(ctx context.Context, db store.DB, source string) (time.Duration, error) {
-			found, err := store.FindRetrying(ctx, db, source)
-			return found.Oldest, err
-		},
 		"OldestDue": store.OldestDue,
 	} {
 		for _, mode := range []string{"auto", "force_generic_plan"} {
@@ -416,9 +412,9 @@ var verbs = []struct {
 		_, err := store.ClaimEvents(ctx, db, search)
 		return err
 	}},
-	{"MarkStored of a claim", marks(store.Stored{States: []string{store.Pending}, Claim: 1})},
-	{"MarkStored and archive", marks(store.Stored{States: []string{store.Pending}, Archive: true})},
-	{"MarkStored and wait", marks(store.Stored{States: []string{store.Pending}, Wait: true})},
+	{"MarkStored of a claim", marks(store.Stored{Claim: 1})},
+	{"MarkStored and archive", marks(store.Stored{Archive: true})},
+	{"MarkStored and wait", marks(store.Stored{Wait: true})},
 	{"Promote", queues(func(b *pgx.Batch, e store.Event) { store.Promote(b, e.Lane(), nil) })},
 	{"Look", queues(func(b *pgx.Batch, e store.Event) { store.Look(b, e, new(store.Found)) })},
 	{"EndClaim for later", func(ctx context.Context, db store.DB, e store.Event) error {
@@ -433,29 +429,6 @@ var verbs = []struct {
 	{"Mark and archive", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, true, new(pgtx.Session)) })},
 	{"StoreUnprocessed", func(ctx context.Context, db store.DB, e store.Event) error {
 		_, err := store.StoreUnprocessed(ctx, db, e, store.Unhandled, nil, false)
-		return err
-	}},
-	{"CountFailure", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.CountFailure(ctx, db, e, new("no such order"), 2, false)
-		return err
-	}},
-	{"HoldNew", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.HoldNew(ctx, db, e)
-		return err
-	}},
-	{"Hold", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.Hold(ctx, db, e)
-		return err
-	}},
-	{"EndHeld", func(ctx context.Context, db store.DB, e store.Event) error {
-		return store.EndHeld(ctx, db, e, store.Unhandled, nil, false)
-	}},
-	{"FindHeld", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, _, err := store.FindHeld(ctx, db, e.Source, store.Place{}, 100)
-		return err
-	}},
-	{"Adopt", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.Adopt(ctx, db, e.Source)
 		return err
 	}},
 	{"InsertPending", func(ctx context.Context, db store.DB, e store.Event) error {

@@ -269,7 +269,7 @@ func TestObservationsNameTheirSourceAndStage(t *testing.T) {
 func TestHandlerThatChangesThePayloadChangesItsCopyOnly(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.first.KeepPayloads, s.first.ParkAfter = true, 1
+	s.first.KeepPayloads = true
 	again, failing := false, true
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		e, _ := idem.EventFrom(ctx)

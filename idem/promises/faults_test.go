@@ -63,7 +63,6 @@ func TestDeliveriesFailWhilePostgresIsDownAndAreDoneAfterwards(t *testing.T) {
 	var network *network
 	s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { network = newNetwork(c) }))
 	s.on(pay)
-	s.first.ParkAfter = 1
 	network.down.Store(true)
 	for range 3 {
 		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
@@ -209,8 +208,8 @@ func TestFullDiskAsksForRedelivery(t *testing.T) {
 		"keeping the payload":        {`before insert on idem_archive for each row`, paid("e1"), false, ""},
 		"an event without a handler": {`before insert on idem_events for each row`, `{"id":"e1","type":"new"}`, false, ""},
 		"its payload":                {`before insert on idem_payloads for each row`, `{"id":"e1","type":"new"}`, false, ""},
-		"the handler":                {`before insert on effects for each row`, paid("e1"), false, idem.StateRetrying},
-		"COMMIT":                     {`after insert on effects deferrable initially deferred for each row`, paid("e1"), false, idem.StateRetrying},
+		"the handler":                {`before insert on effects for each row`, paid("e1"), false, stateRetrying},
+		"COMMIT":                     {`after insert on effects deferrable initially deferred for each row`, paid("e1"), false, stateRetrying},
 		"counting a failure":         {`before insert on idem_events for each row when (new.state = 'retrying')`, paid("e1"), true, ""},
 		"the payload of what failed": {`before insert on idem_payloads for each row`, paid("e1"), true, ""},
 	} {

@@ -321,6 +321,5 @@ func newTill(t *testing.T) *till {
 	s.exec(`create table ledger (place bigserial, entry text)`)
 	s.notes = s.handlers()
 	s.first = s.newFirst()
-	s.first.ParkAfter = 1
 	return s
 }

@@ -96,7 +96,7 @@ type writer interface {
 func engineOf(r idem.Receiver) engine { return inside.Of[engine](r) }
 
 // app is an application under test: a database of its own, a provider, a
-// processor behind a server and, once newInbox has made one, an inbox.
+// inbox that works first behind a server and, once newInbox has made one, another that answers first.
 type app struct {
 	*testing.T
 	pool      *pgxpool.Pool
@@ -114,10 +114,18 @@ type app struct {
 // newProcessor is another processor on the same database and handlers: what
 // another process would be.
 func (s *app) newFirst() *idem.Inbox {
-	p := idem.NewInbox(s.pool, s.notes)
-	p.WorkFirst = true
+	p := newFirst(s.pool, s.notes)
 	p.Observe, p.Logger = s.observe, s.logger()
 	return p
+}
+
+const stateRetrying idem.State = "retrying"
+
+// newFirst is an inbox that works first, without workers: what it cannot do is delivered again.
+func newFirst(pool *pgxpool.Pool, source idem.Source) *idem.Inbox {
+	i := idem.NewInbox(pool, source)
+	i.WorkFirst = true
+	return i
 }
 
 func (s *app) observe(_ context.Context, o idem.Observation) {
@@ -438,3 +446,14 @@ func ids(events []idem.StoredEvent) []string {
 }
 
 func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
+
+// inTx executes batches in its transaction also when they have their own.
+type inTx struct{ pgx.Tx }
+
+func (tx inTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	b.QueuedQueries = slices.DeleteFunc(b.QueuedQueries, func(q *pgx.QueuedQuery) bool {
+		return strings.HasPrefix(q.SQL, "begin") || q.SQL == "commit"
+	})
+	return tx.Tx.SendBatch(ctx, b)
+}
+

@@ -72,7 +72,7 @@ func TestHookThatFailsDoesNotFailTheEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.first.Timeout, s.first.ParkAfter = 500*time.Millisecond, 1000
+			s.first.AnswerWithin = 500 * time.Millisecond
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				idem.AfterCommit(ctx, hook)
 				return pay(ctx, tx, n)

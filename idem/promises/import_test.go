@@ -94,7 +94,6 @@ func TestImportedEventThatWaitsHereIsNotDoneAgainAndItsEntityGoesOn(t *testing.T
 			s.wantAnswer(`{"id":"e1","type":"new","order":"o1"}`, http.StatusOK)
 		}, nil},
 		{"it has failed, and the provider delivers it again", func(s *till) {
-			s.first.ParkAfter = 10
 			s.fails("e1")
 			s.wantAnswer(about("e1", "paid", "o1"), http.StatusServiceUnavailable)
 		}, nil},
@@ -196,10 +195,10 @@ func TestImportLeavesWhatIsBeingProcessed(t *testing.T) {
 			case "a provider's next delivery":
 				work.Go(func() { s.acceptAs(s.first, idem.Done) })
 			case "a worker":
-				s.wantRequeued(idem.Filter{States: []idem.State{idem.StateRetrying}}, 1)
+				s.wantRequeued(idem.Filter{States: []idem.State{stateRetrying}}, 1)
 				work.Go(func() { s.drain(1) })
 			default:
-				s.wantRequeued(idem.Filter{States: []idem.State{idem.StateRetrying}}, 1)
+				s.wantRequeued(idem.Filter{States: []idem.State{stateRetrying}}, 1)
 				s.claimElsewhere("e1")
 				close(entered)
 			}

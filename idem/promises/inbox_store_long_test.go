@@ -113,7 +113,6 @@ func TestWhatIsAcknowledgedIsFlushedWhateverTheDefault(t *testing.T) {
 			s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
 			s.wantAnswer(paid("bad1"), http.StatusServiceUnavailable)
 			s.wantAnswer(paid("bad2"), http.StatusServiceUnavailable)
-			s.first.ParkAfter = 2
 			s.wantAnswer(paid("bad1"), http.StatusOK)                                              // parked
 			s.wantAnswer(paid("behind"), http.StatusOK)                                            // held
 			s.wantAnswer(paid("bad2"), http.StatusOK)                                              // held, and was retrying

@@ -50,7 +50,7 @@ func TestListTakesWhatItsFilterSays(t *testing.T) {
 	}
 
 	every := []idem.State{
-		idem.StateUnhandled, idem.StateParked, idem.StatePending, idem.StateRetrying, idem.StateDone, idem.StateDiscarded,
+		idem.StateUnhandled, idem.StateParked, idem.StatePending, stateRetrying, idem.StateDone, idem.StateDiscarded,
 	}
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -321,11 +321,10 @@ func TestLookupSaysWhyAnEventIsNotDoneInline(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
 	s.on(failBad)
-	s.first.ParkAfter = 2
 	s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
 	s.wantWhy("new", operator.WhyUnhandled, "It had no handler when it came: deploy one, then replay it, or requeue it where workers run.")
 	s.wantAnswer(paid("bad1"), http.StatusServiceUnavailable)
-	s.wantWhy("bad1", operator.WhyRedelivery, "It has failed once, last with: no such order; the provider is to deliver it again.")
+	s.wantWhy("bad1", operator.Why("redelivery"), "It has failed once, last with: no such order; the provider is to deliver it again.")
 	s.wantAnswer(paid("bad1"), http.StatusOK)
 	s.wantAnswer(paid("e2"), http.StatusOK)
 	s.wantWhy("e2", operator.WhyWaits, "It waits for bad1, an earlier paid of its entity, which is parked: it has failed 2 times, last with: no such order; "+
@@ -384,7 +383,7 @@ func TestTheLastFiveFailuresAreKeptUntilAnEventIsDone(t *testing.T) {
 		"deliveries, then replays": func(s *app) {
 			_, _ = s.first.Accept(s.Context(), letter("e1", "o1", 0))
 			for range 6 {
-				s.wantReplayed(idem.Filter{States: []idem.State{idem.StateRetrying, idem.StateParked}}, idem.Replayed{Failed: 1})
+				s.wantReplayed(idem.Filter{States: []idem.State{stateRetrying, idem.StateParked}}, idem.Replayed{Failed: 1})
 			}
 		},
 	} {
@@ -420,7 +419,7 @@ func TestTheLastFiveFailuresAreKeptUntilAnEventIsDone(t *testing.T) {
 			if n := queryOne[int](s, `select jsonb_array_length(failures) from idem_event_log`); n != 5 {
 				t.Errorf("the view has %d failures, want 5", n)
 			}
-			s.wantReplayed(idem.Filter{States: []idem.State{idem.StateRetrying, idem.StateParked}}, idem.Replayed{Done: 1})
+			s.wantReplayed(idem.Filter{States: []idem.State{stateRetrying, idem.StateParked}}, idem.Replayed{Done: 1})
 			if l := s.lookUp("e1"); l.State != idem.StateDone || l.Failures != nil {
 				t.Errorf("it is %s, and has %d failures left", l.State, len(l.Failures))
 			}

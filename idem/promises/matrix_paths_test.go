@@ -101,7 +101,6 @@ func nothingYet(*app, string) {}
 
 func deliverOnce(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
 	processor := newFirst(p, source)
-	processor.ParkAfter = parkAfter
 	return deliverTo(ctx, processor, processor, id)
 }
 
@@ -134,7 +133,7 @@ func deliverTo(ctx context.Context, h http.Handler, c *idem.Inbox, id string) (i
 
 func deliverKeeping(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
 	processor := newFirst(p, source)
-	processor.KeepPayloads, processor.ParkAfter = true, parkAfter
+	processor.KeepPayloads = true
 	return deliverTo(ctx, processor, processor, id)
 }
 
@@ -154,7 +153,7 @@ func doneOnce(s *app, id string) { s.acceptOnce(pay, id, idem.Done) }
 func (s *app) acceptOnce(h idem.Handler[*note], id string, want idem.Outcome) {
 	s.Helper()
 	p := newFirst(s.pool, path{handler: h}.source())
-	p.Logger, p.ParkAfter = nil, parkAfter
+	p.Logger = nil
 	if got, err := p.Accept(s.Context(), identify([]byte(paid(id)))); got != want {
 		s.Fatalf("the event is %s beforehand, %v, want %s", got, err, want)
 	}
@@ -180,7 +179,7 @@ func beforeAnother(s *app, id string) {
 // duplicate.
 func replayOne(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
 	processor := newFirst(p, source)
-	processor.Logger, processor.ParkAfter = nil, parkAfter
+	processor.Logger = nil
 	replayed, err := processor.Replay(ctx, idem.Filter{IDs: []string{id}})
 	switch {
 	case err != nil:

@@ -209,12 +209,6 @@ func (r *rig) finish(id string) {
 			r.Errorf("in the end the next event is %s, %v", outcome, err)
 		}
 	}
-	if err := goOn(r.Context(), p); err != nil {
-		r.Error(err)
-	}
-	if n := queryOne[int](r.app, `select count(*) from idem_payloads where held`); n > 0 {
-		r.Errorf("in the end %d events wait", n)
-	}
 	if n := queryOne[int](r.app, `select count(*) - count(distinct event) from effects`); n > 0 {
 		r.Errorf("in the end there are %d effects twice", n)
 	}

@@ -69,7 +69,7 @@ func eachWay(t *testing.T, test func(*testing.T, *way)) {
 	t.Run("inline", func(t *testing.T) {
 		t.Parallel()
 		pool, look := openForMistakes(t)
-		test(t, &way{app: openApp(t, pool), failed: idem.StateRetrying, look: look})
+		test(t, &way{app: openApp(t, pool), failed: stateRetrying, look: look})
 	})
 	t.Run("inbox", func(t *testing.T) {
 		t.Parallel()

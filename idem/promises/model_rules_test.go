@@ -55,7 +55,7 @@ func (m *model) deliverInline(e *modelEvent) idem.Outcome {
 	switch route := m.route(e); {
 	case route == "ignored":
 		return idem.Ignored
-	case route == "unhandled" && (e.state == "" || e.state == idem.StateRetrying):
+	case route == "unhandled" && (e.state == "" || e.state == stateRetrying):
 		m.store(e)
 		e.state = idem.StateUnhandled
 		return idem.Unhandled
@@ -73,7 +73,7 @@ func (m *model) deliverInline(e *modelEvent) idem.Outcome {
 	e.attempts++
 	kept := e.state == idem.StateUnhandled || e.state == idem.StateParked
 	if met != mishapFinal && !kept && e.attempts < modelParkAfter {
-		e.state = idem.StateRetrying
+		e.state = stateRetrying
 		return idem.Retrying
 	}
 	return m.park(e)

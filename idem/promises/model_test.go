@@ -89,7 +89,7 @@ func (s *modelApp) start(d deployment) {
 	}
 	s.first = newFirst(s.pool, source)
 	s.first.Logger = nil
-	s.first.ParkAfter, s.first.PassParked = modelParkAfter, d.passParked
+	s.first.PassParked = d.passParked
 	s.inbox = idem.NewInbox(s.pool, source)
 	s.inbox.Logger = nil
 	s.inbox.Workers, s.inbox.PollOnly = 1, true
@@ -358,8 +358,7 @@ func (m *machine) GoOn() {
 		pause()
 	}
 	m.model.goOn(new(idem.Replayed))
-	m.want("the error of going on", goOn(m.Context(), m.first), nil)
-}
+	}
 
 // Fail has the next runs of handlers for one lane fail.
 func (m *machine) Fail() {
@@ -418,8 +417,8 @@ func (m *machine) filter() (f idem.Filter) {
 		nil,
 		[]idem.State{idem.StateParked},
 		[]idem.State{idem.StatePending},
-		[]idem.State{idem.StateRetrying},
-		[]idem.State{idem.StateUnhandled, idem.StateParked, idem.StatePending, idem.StateRetrying},
+		[]idem.State{stateRetrying},
+		[]idem.State{idem.StateUnhandled, idem.StateParked, idem.StatePending, stateRetrying},
 	)
 	m.happens("  those", f)
 	return f
@@ -492,7 +491,7 @@ func (m *machine) Prune() {
 		m.inbox.Retention.Parked, old[idem.StateParked] = 50*24*time.Hour, true
 	}
 	for _, e := range m.model.events { // by the first of the two runs
-		if e.state == idem.StateRetrying && m.model.route(e) == "ignored" {
+		if e.state == stateRetrying && m.model.route(e) == "ignored" {
 			e.state = idem.StateUnhandled
 		}
 	}
@@ -566,8 +565,6 @@ func (m *model) stats() (c counts) {
 		switch e.state {
 		case idem.StatePending:
 			c.Pending++
-		case idem.StateRetrying:
-			c.Retrying++
 		case idem.StateUnhandled:
 			c.Unhandled++
 		case idem.StateParked:
@@ -583,10 +580,10 @@ func (m *model) stats() (c counts) {
 }
 
 // counts are those of Stats.
-type counts struct{ Pending, Retrying, Unhandled, Parked, BlockedKeys int64 }
+type counts struct{ Pending, Unhandled, Parked, BlockedKeys int64 }
 
 func countsOf(s idem.Stats) counts {
-	return counts{s.Pending.Events, s.Retrying.Events, s.Unhandled.Events, s.Parked.Events, s.BlockedKeys}
+	return counts{s.Pending.Events, s.Unhandled.Events, s.Parked.Events, s.BlockedKeys}
 }
 
-var notDone = []idem.State{idem.StatePending, idem.StateRetrying, idem.StateUnhandled, idem.StateParked}
+var notDone = []idem.State{idem.StatePending, stateRetrying, idem.StateUnhandled, idem.StateParked}

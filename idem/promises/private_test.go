@@ -40,7 +40,7 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 		return fmt.Errorf("no order of %s", secret)
 	})
 	heard := &hearing{}
-	s.first.KeepPayloads, s.first.ParkAfter, s.first.Tracer = true, 2, heard
+	s.first.KeepPayloads, s.first.Tracer = true, heard
 	s.inbox.KeepPayloads, s.inbox.MaxAttempts, s.inbox.Tracer = true, 1, heard
 
 	person, ids := map[string]bool{}, map[string]bool{} // where they are
@@ -187,7 +187,6 @@ func TestWhatPostgresQuotesOfARowIsInNoErrorThatIsStoredLoggedOrObserved(t *test
 	for name := range statements {
 		s.wantAnswer(fmt.Sprintf(`{"id":"inline %[1]s","type":"paid","order":%[1]q}`, name), http.StatusServiceUnavailable)
 	}
-	s.first.ParkAfter = 1
 	s.inbox.MaxAttempts = 1
 	for name := range statements {
 		s.store(idem.Event{ID: "worked " + name, Type: "paid", Key: "worked " + name, Payload: fmt.Appendf(nil, `{"type":"paid","order":%q}`, name)})

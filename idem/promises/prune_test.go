@@ -20,7 +20,6 @@ import (
 func TestPruneForgetsOldEventsButNoneThatIsParked(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.first.ParkAfter = 1
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if strings.HasPrefix(n.ID, "parked") {
 			return errors.New("no such order")
@@ -208,7 +207,7 @@ func TestIgnoredTypeIsNotRetryingForGood(t *testing.T) {
 	s.wantPruned(s.first, 0)
 	s.wantState("e1", idem.StateUnhandled)
 	s.wantPayload("e1", shown)
-	s.wantState("e2", idem.StateRetrying)
+	s.wantState("e2", stateRetrying)
 	s.wantAnswer(paid("e2"), http.StatusOK)
 	h := s.newHealth(s.first)
 	h.MaxRetrying = time.Nanosecond

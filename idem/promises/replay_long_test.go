@@ -74,7 +74,7 @@ func TestReplayNamesTheEventsThatItRunsBehindLaterOnes(t *testing.T) {
 				}
 				broken = false
 				ana := operator.New(receiver, "ana@shop")
-				common := ana.Common
+				common := ana.Inbox
 				for _, way := range []struct {
 					name string
 					do   func() (idem.Replayed, error)

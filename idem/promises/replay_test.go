@@ -54,7 +54,7 @@ func TestPoisonEventIsParkedAfterTenFailures(t *testing.T) {
 	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	for range 9 {
 		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-		s.wantState("e1", idem.StateRetrying)
+		s.wantState("e1", stateRetrying)
 		s.wantPayload("e1", paid("e1")) // should the provider give up before
 	}
 	s.wantAnswer(paid("e1"), http.StatusOK)
@@ -75,7 +75,6 @@ func TestPoisonEventIsParkedAfterTenFailures(t *testing.T) {
 func TestParkedEventThatFailsAgainStaysParked(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.first.ParkAfter = 1
 	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantAnswer(paid("e1"), http.StatusOK)
@@ -130,7 +129,6 @@ func TestReplayTakesWhatItsFilterSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.first.ParkAfter = 1
 			s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 			s.wantAnswer(paid("p1"), http.StatusOK)
 			s.wantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
@@ -230,7 +228,6 @@ func TestReplayStopsWhenItsContextEnds(t *testing.T) {
 func TestStatsCountWhatIsNotDone(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.first.ParkAfter = 2
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "done" {
 			return pay(ctx, tx, n)
@@ -248,7 +245,7 @@ func TestStatsCountWhatIsNotDone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := idem.Stats{Retrying: idem.Backlog{Events: 1}, Parked: idem.Backlog{Events: 1}, Unhandled: idem.Backlog{Events: 2}}
+	want := idem.Stats{Parked: idem.Backlog{Events: 1}, Unhandled: idem.Backlog{Events: 2}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(idem.Backlog{}, "Oldest")); diff != "" {
 		t.Error("Stats (-want +got):\n" + diff)
 	}

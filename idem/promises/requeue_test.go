@@ -96,7 +96,6 @@ func TestRequeueTakesEventsOfEveryStateThatIsNotDone(t *testing.T) {
 	})
 	s.openInbox()
 	s.wantAnswer(paid("retrying"), http.StatusServiceUnavailable)
-	s.first.ParkAfter = 1
 	s.wantAnswer(paid("parked"), http.StatusOK)
 	s.wantAnswer(`{"id":"unhandled","type":"new","order":"o1"}`, http.StatusOK)
 	s.store(letter("pending", "o2", 0)) // due in an hour
@@ -109,7 +108,7 @@ func TestRequeueTakesEventsOfEveryStateThatIsNotDone(t *testing.T) {
 	})
 	s.openInbox()
 	s.wantRequeued(idem.Filter{States: []idem.State{
-		idem.StateRetrying, idem.StateParked, idem.StateUnhandled, idem.StatePending, idem.StateDone, idem.StateDiscarded,
+		stateRetrying, idem.StateParked, idem.StateUnhandled, idem.StatePending, idem.StateDone, idem.StateDiscarded,
 	}}, 4)
 	for _, stored := range s.listed(idem.Filter{States: []idem.State{idem.StatePending}}) {
 		if stored.Attempts != 0 || stored.Crashes != 0 || stored.DueAt.After(time.Now()) {

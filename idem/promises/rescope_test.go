@@ -66,7 +66,7 @@ func TestEventThatComesAgainUnderANewScopeIsDoneOnce(t *testing.T) {
 		},
 		{
 			"it is parked, and replayed",
-			func(s *flaky) { s.first.ParkAfter = 1; s.failing(s.first, idem.Parked) },
+			func(s *flaky) { s.failing(s.first, idem.Parked) },
 			func(s *flaky) idem.Outcome {
 				s.wantReplayed(idem.Filter{Scopes: []string{"shop"}}, idem.Replayed{Done: 1})
 				return again(s, s.first)
@@ -75,7 +75,7 @@ func TestEventThatComesAgainUnderANewScopeIsDoneOnce(t *testing.T) {
 		{
 			"it is parked, and its body is kept when it is done",
 			func(s *flaky) {
-				s.first.ParkAfter, s.first.KeepPayloads = 1, true
+				s.first.KeepPayloads = true
 				s.failing(s.first, idem.Parked)
 				s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 			},

@@ -69,7 +69,7 @@ func TestServeEndsWithWhatIsWrong(t *testing.T) {
 	none := s.newInbox(s.pool)
 	none.Workers = 0
 	hasty, intolerant, toBroker := s.newFirst(), s.newFirst(), relay.New(s.notes, &fakeBroker{}, strings.Repeat("s", 32))
-	hasty.Timeout, intolerant.ParkAfter, toBroker.Timeout = 0, 0, 0
+	hasty.Timeout, intolerant.AnswerWithin, toBroker.Timeout = 0, 0, 0
 	const free = "127.0.0.1:0"
 	for why, c := range map[string]struct {
 		addr string

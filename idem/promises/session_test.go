@@ -289,10 +289,9 @@ func TestLimitsMayBeAsLargeAsTheirTypes(t *testing.T) {
 	t.Run("ParkAfter", func(t *testing.T) {
 		t.Parallel()
 		s := newApp(t)
-		s.first.ParkAfter = math.MaxInt
 		s.on(payAndFail)
 		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-		s.wantState("e1", idem.StateRetrying)
+		s.wantState("e1", stateRetrying)
 		s.wantPayload("e1", paid("e1"))
 	})
 	t.Run("Timeout", func(t *testing.T) {

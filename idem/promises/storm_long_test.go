@@ -30,7 +30,6 @@ func TestBothModesAtOnceHaveOneEffectOfEachEvent(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	s.first.ParkAfter = 2
 	done := make(chan struct{}, 2*events) // of both
 	count := func(_ context.Context, o idem.Observation) {
 		if o.Outcome == idem.Done {

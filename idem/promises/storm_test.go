@@ -259,7 +259,7 @@ func openLanes(t *testing.T) *lanes {
 		l.start(i)
 	}
 	l.first = newFirst(open(), l.notes)
-	l.first.Logger, l.first.ParkAfter = nil, 2
+	l.first.Logger = nil
 	return l
 }
 

@@ -25,7 +25,7 @@ func TestEventBehindOneOfTheWorkersTakesItsPlaceInTheOrderOfItsKey(t *testing.T)
 	broken := &notes{}
 	idem.Handle(&broken.Routes, "paid", func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	p := newFirst(s.pool, broken)
-	p.Logger, p.ParkAfter = s.first.Logger, 1
+	p.Logger = s.first.Logger
 	if outcome, err := p.Accept(t.Context(), letter("e2", "o1", 0)); outcome != idem.Parked || err != nil {
 		t.Fatalf("Accept = %s, %v, want parked", outcome, err)
 	}
@@ -45,7 +45,6 @@ func TestEventThatWaitsForAnEarlierOneIsAcknowledgedAtOnce(t *testing.T) {
 	t.Parallel()
 	s, m := newApp(t), &fixable{}
 	s.on(m.handle)
-	s.first.ParkAfter = 3
 	s.openInbox()
 	s.store(letter("bad1", "o1", 0))
 	s.drain(1) // it blocks its key
@@ -77,13 +76,12 @@ func TestEventThatMustNotBeTriedAgainIsParkedAtOnceInline(t *testing.T) {
 func TestEventsLeftByInlineModeAreProcessedByAnInbox(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[idem.State]func(*app, idem.Event){
-		idem.StateRetrying: func(s *app, e idem.Event) {
+		stateRetrying: func(s *app, e idem.Event) {
 			if outcome, err := s.first.Accept(s.Context(), e); outcome != idem.Retrying || err == nil {
 				s.Fatal(outcome, err)
 			}
 		},
 		idem.StateParked: func(s *app, e idem.Event) {
-			s.first.ParkAfter = 1
 			if outcome, err := s.first.Accept(s.Context(), e); outcome != idem.Parked {
 				s.Fatal(outcome, err)
 			}
@@ -134,7 +132,7 @@ func TestRetryingEventThatIsTriedInlineMustComeToTheInboxAgain(t *testing.T) {
 	if outcome, err := s.inbox.Accept(t.Context(), e); outcome != idem.Retrying || err == nil {
 		t.Errorf("Accept = %s, %v, want retrying", outcome, err)
 	}
-	s.wantState("e1", idem.StateRetrying)
+	s.wantState("e1", stateRetrying)
 	if _, err := other.Exec(t.Context(), `rollback`); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,6 @@ func TestAttemptWithoutAVerdictCountsAndIsParkedInline(t *testing.T) {
 				}
 			}))
 			s.exec(undecidedTables)
-			s.first.ParkAfter = 2
 			if c.slow {
 				s.first.Timeout = 5 * time.Second // e2 has to be done in that
 			}
