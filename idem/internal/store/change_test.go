@@ -23,7 +23,7 @@ func keys(ids ...string) (all []string) {
 func TestADiscardTakesWhatIsInItsStatesAndNotBeingProcessed(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []bool{false, true} {
-		d := with(t, "a o1 parked", "b o1 parked held", "c o2 done", "d o3 pending due", "e o4 parked", "f o5 parked")
+		d := with(t, "a o1 parked", "b o1 pending", "c o2 done", "d o3 pending due", "e o4 parked", "f o5 parked")
 		reason := "discarded: by hand"
 		d.locked("e", func() {
 			d.inTx(func(ctx context.Context, tx pgx.Tx) error {
@@ -37,10 +37,10 @@ func TestADiscardTakesWhatIsInItsStatesAndNotBeingProcessed(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				return store.PromoteHeld(ctx, tx, lanes)
+				return store.PromoteWaiting(ctx, tx, lanes)
 			})
 		})
-		d.want("a o1 discarded", "b o1 parked due held", "c o2 done", "d o3 pending due", "e o4 parked", "f o5 parked")
+		d.want("a o1 discarded", "b o1 pending due", "c o2 done", "d o3 pending due", "e o4 parked", "f o5 parked")
 		var archived int
 		if err := d.QueryRow(t.Context(), `select count(*) from idem_archive`).Scan(&archived); err != nil || archived != map[bool]int{true: 1}[keep] {
 			t.Errorf("%d bodies are archived, %v, keep is %t", archived, err, keep)
@@ -50,15 +50,44 @@ func TestADiscardTakesWhatIsInItsStatesAndNotBeingProcessed(t *testing.T) {
 
 func TestARequeueTakesWhatIsInItsStatesAndNotBeingProcessedBackIntoItsLane(t *testing.T) {
 	t.Parallel()
-	d := with(t, "a o1 parked", "b o2 unhandled free", "c o3 done", "d o4 parked", "e o5 parked held")
+	d := with(t, "a o1 parked", "b o2 unhandled free", "c o3 done", "d o4 parked", "e o5 pending later")
 	d.locked("d", func() {
-		got, err := store.Requeue(t.Context(), d, keys("a", "b", "c", "d", "e"), []string{store.Parked, store.Unhandled})
+		got, err := store.Requeue(t.Context(), d, keys("a", "b", "c", "d", "e"), []string{store.Pending, store.Parked, store.Unhandled})
 		slices.Sort(got)
 		if diff := cmp.Diff(keys("a", "b", "e"), got); diff != "" || err != nil {
 			t.Errorf("requeued, %v (-want +got):\n%s", err, diff)
 		}
 	})
 	d.want("a o1 pending due", "b o2 pending due", "c o3 done", "d o4 parked", "e o5 pending due")
+}
+
+func TestARedeliveryMakesAParkedOrUnhandledEventPendingAndKeepsItsCrashes(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]struct {
+		before, after string
+		revived       bool
+	}{
+		"parked":            {"a o1 parked", "a o1 pending due", true},
+		"parked and passed": {"a o1 parked free", "a o1 pending due", true},
+		"unhandled":         {"a o1 unhandled free", "a o1 pending due", true},
+		"pending":           {"a o1 pending", "a o1 pending", false},
+		"done":              {"a o1 done", "a o1 done", false},
+	}, func(t *testing.T, c struct {
+		before, after string
+		revived       bool
+	},
+	) {
+		d := with(t, c.before)
+		d.exec(`update idem_events set attempts = 3, crashes = 2`)
+		if revived, err := store.Revive(t.Context(), d, store.Incoming{Event: event("a", "o1")}); revived != c.revived || err != nil {
+			t.Errorf("revived is %t, %v, want %t", revived, err, c.revived)
+		}
+		d.want(c.after)
+		var attempts, crashes int
+		if err := d.QueryRow(t.Context(), `select attempts, crashes from idem_events`).Scan(&attempts, &crashes); err != nil || crashes != 2 || (attempts == 0) != c.revived {
+			t.Errorf("it has %d attempts and %d crashes, %v", attempts, crashes, err)
+		}
+	})
 }
 
 func TestAPromotionMakesTheFirstOfALaneDueThatWaits(t *testing.T) {
@@ -70,8 +99,8 @@ func TestAPromotionMakesTheFirstOfALaneDueThatWaits(t *testing.T) {
 			d.Error(err)
 		}
 	}
-	held := func(d tables) {
-		if err := store.PromoteHeld(t.Context(), d, []string{event("", "o1").Lane()}); err != nil {
+	waiting := func(d tables) {
+		if err := store.PromoteWaiting(t.Context(), d, []string{event("", "o1").Lane()}); err != nil {
 			d.Error(err)
 		}
 	}
@@ -89,14 +118,13 @@ func TestAPromotionMakesTheFirstOfALaneDueThatWaits(t *testing.T) {
 		act    func(tables)
 		after  []string
 	}{
-		"a pending one":                  {[]string{"a o1 pending", "b o1 pending"}, promote, []string{"a o1 pending due", "b o1 pending"}},
-		"a held one":                     {[]string{"a o1 parked held", "b o1 parked held"}, promote, []string{"a o1 parked due held", "b o1 parked held"}},
-		"not one that is parked itself":  {[]string{"a o1 parked", "b o1 pending"}, promote, []string{"a o1 parked", "b o1 pending"}},
-		"no other lane":                  {[]string{"a o2 pending"}, promote, []string{"a o2 pending"}},
-		"one behind what is processed":   {[]string{"a o1 pending due claimed", "b o1 pending"}, held, []string{"a o1 pending due claimed", "b o1 pending due"}},
-		"only behind the first, if held": {[]string{"a o1 parked", "b o1 parked held", "c o1 parked held"}, held, []string{"a o1 parked", "b o1 parked due held", "c o1 parked held"}},
-		"what is stuck":                  {[]string{"a o1 pending", "b o2 parked held", "c o3 parked", "d o3 pending"}, stuck(2), []string{"a o1 pending due", "b o2 parked due held", "c o3 parked", "d o3 pending"}},
-		"nothing is stuck":               {[]string{"a o1 parked", "b o1 pending", "c o2 unhandled free"}, stuck(0), []string{"a o1 parked", "b o1 pending", "c o2 unhandled free"}},
+		"a pending one":                 {[]string{"a o1 pending", "b o1 pending"}, promote, []string{"a o1 pending due", "b o1 pending"}},
+		"not one that is parked itself": {[]string{"a o1 parked", "b o1 pending"}, promote, []string{"a o1 parked", "b o1 pending"}},
+		"no other lane":                 {[]string{"a o2 pending"}, promote, []string{"a o2 pending"}},
+		"one behind what is processed":  {[]string{"a o1 pending due claimed", "b o1 pending"}, waiting, []string{"a o1 pending due claimed", "b o1 pending due"}},
+		"the first only that waits":     {[]string{"a o1 parked", "b o1 pending", "c o1 pending"}, waiting, []string{"a o1 parked", "b o1 pending due", "c o1 pending"}},
+		"what is stuck":                 {[]string{"a o1 pending", "b o2 parked", "c o3 parked", "d o3 pending"}, stuck(1), []string{"a o1 pending due", "b o2 parked", "c o3 parked", "d o3 pending"}},
+		"nothing is stuck":              {[]string{"a o1 parked", "b o1 pending", "c o2 unhandled free"}, stuck(0), []string{"a o1 parked", "b o1 pending", "c o2 unhandled free"}},
 	}, func(t *testing.T, c struct {
 		before []string
 		act    func(tables)
@@ -109,110 +137,9 @@ func TestAPromotionMakesTheFirstOfALaneDueThatWaits(t *testing.T) {
 	})
 }
 
-func TestAHeldEventWhoseTurnHasComeIsFoundOnce(t *testing.T) {
-	t.Parallel()
-	d := with(t, "a o1 parked due held", "b o2 parked held", "c o3 parked", "d o3 parked due held", "e o4 pending due")
-	found, last, err := store.FindHeld(t.Context(), d, "s", store.Place{}, 10)
-	if diff := cmp.Diff(keys("a"), found); diff != "" || err != nil {
-		t.Errorf("found, %v (-want +got):\n%s", err, diff)
-	}
-	if found, next, err := store.FindHeld(t.Context(), d, "s", last, 10); len(found) > 0 || next != last || err != nil {
-		t.Errorf("after %+v there are %q, %v, want none", last, found, err)
-	}
-	d.want("a o1 parked due held", "b o2 parked held", "c o3 parked", "d o3 parked held", "e o4 pending due") // d waits again
-}
-
-// The one before it was passed since, and has made it due: nobody would do so again.
-func TestAHeldEventBehindWhatHasLeftItsLaneMeanwhileStaysDue(t *testing.T) {
-	t.Parallel()
-	d := with(t, "a o1 parked", "b o1 parked due held")
-	d.exec(`alter table idem_payloads rename to those_payloads`)
-	d.during(`idem_payloads as select * from those_payloads where begun()`, func() {
-		if found, _, err := store.FindHeld(t.Context(), d, "s", store.Place{}, 10); len(found) > 0 || err != nil {
-			t.Errorf("found %q, %v", found, err)
-		}
-	}, func() { d.exec(`update those_payloads set lane = null where event = $1`, keys("a")[0]) })
-	d.want("a o1 parked free", "b o1 parked due held")
-}
-
-func TestHeldEventsAreFoundPageByPageAndNoneTwice(t *testing.T) {
-	t.Parallel()
-	d := with(t, "a o1 parked due held", "b o2 parked due held", "c o3 parked due held")
-	var all []string
-	for last := (store.Place{}); len(all) < 5; {
-		found, next, err := store.FindHeld(t.Context(), d, "s", last, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if next == last {
-			break
-		}
-		all, last = append(all, found...), next
-	}
-	if diff := cmp.Diff(keys("a", "b", "c"), all); diff != "" {
-		t.Errorf("found (-want +got):\n%s", diff)
-	}
-}
-
-func TestHeldEventsBecomePendingWhereThereAreWorkers(t *testing.T) {
-	t.Parallel()
-	d := with(t, "a o1 parked due held", "b o1 parked held", "c o2 parked")
-	if n, err := store.Adopt(t.Context(), d, "s"); n != 1 || err != nil {
-		t.Errorf("Adopt = %d, %v, want 1", n, err)
-	}
-	d.want("a o1 pending due", "b o1 parked held", "c o2 parked")
-}
-
-// A delivery has done it since it was found: pending, it would be done twice.
-func TestAHeldEventThatIsDoneMeanwhileBecomesPendingNoMore(t *testing.T) {
-	t.Parallel()
-	d := with(t, "a o1 parked due held", "b o2 parked due held")
-	d.exec(`alter table idem_payloads rename to those_payloads`)
-	d.during(`idem_payloads as select * from those_payloads where begun()`, func() {
-		if n, err := store.Adopt(t.Context(), d, "s"); n != 1 || err != nil {
-			t.Errorf("Adopt = %d, %v, want 1", n, err)
-		}
-	}, func() {
-		d.exec(`update idem_events set state = 'done' where event = $1`, keys("a")[0])
-		d.exec(`delete from those_payloads where event = $1`, keys("a")[0])
-	})
-	d.want("a o1 done", "b o2 pending due")
-}
-
-func TestTheTurnOfAHeldEventEndsParkedOrUnhandled(t *testing.T) {
-	t.Parallel()
-	reason := "no such order"
-	each(t, map[string]struct {
-		state string
-		pass  bool
-		after []string
-	}{
-		"parked":             {store.Parked, false, []string{"a o1 parked", "b o1 parked held", "c o2 parked"}},
-		"parked, and passed": {store.Parked, true, []string{"a o1 parked free", "b o1 parked due held", "c o2 parked free"}},
-		"unhandled":          {store.Unhandled, false, []string{"a o1 unhandled free", "b o1 parked due held", "c o2 parked"}},
-	}, func(t *testing.T, c struct {
-		state string
-		pass  bool
-		after []string
-	},
-	) {
-		d := with(t, "a o1 parked due held", "b o1 parked held", "c o2 parked")
-		if err := store.EndHeld(t.Context(), d, event("b", "o1"), c.state, &reason, c.pass); err != nil {
-			t.Error(err) // it is not b's turn
-		}
-		if err := store.EndHeld(t.Context(), d, event("a", "o1"), c.state, &reason, c.pass); err != nil {
-			t.Error(err)
-		}
-		if err := store.EndHeld(t.Context(), d, event("c", "o2"), c.state, &reason, c.pass); err != nil {
-			t.Error(err) // it has failed itself, and is no less parked without a handler
-		}
-		d.want(c.after...)
-	})
-}
-
 func TestParkedEventsArePassedAndThoseBehindThemGoOn(t *testing.T) {
 	t.Parallel()
-	d := with(t, "a o1 parked", "b o1 parked held", "c o2 parked free", "d o3 pending due", "e o4 parked", "f o4 pending")
+	d := with(t, "a o1 parked", "b o1 pending", "c o2 parked free", "d o3 pending due", "e o4 parked", "f o4 pending")
 	d.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		lanes, err := store.Pass(ctx, tx, "s", 10)
 		slices.Sort(lanes)
@@ -222,16 +149,16 @@ func TestParkedEventsArePassedAndThoseBehindThemGoOn(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return store.PromoteHeld(ctx, tx, lanes)
+		return store.PromoteWaiting(ctx, tx, lanes)
 	})
-	d.want("a o1 parked free", "b o1 parked due held", "c o2 parked free", "d o3 pending due", "e o4 parked free", "f o4 pending due")
+	d.want("a o1 parked free", "b o1 pending due", "c o2 parked free", "d o3 pending due", "e o4 parked free", "f o4 pending due")
 }
 
-func TestPruneDeletesWhatIsClosedOrParkedOfItsDaysAndNothingThatIsOwedHeldOrLocked(t *testing.T) {
+func TestPruneDeletesWhatIsClosedOrParkedOfItsDaysAndNothingThatIsOwedOrLocked(t *testing.T) {
 	t.Parallel()
 	lines := []string{
-		"a o1 done old", "b o2 unhandled free old", "c o3 discarded old", "d o4 parked old", "e o4 parked held old", "f o5 pending due old",
-		"g o6 retrying free old", "h o7 done", "i o8 done old",
+		"a o1 done old", "b o2 unhandled free old", "c o3 discarded old", "d o4 parked old", "e o4 pending old", "f o5 pending due old",
+		"h o7 done", "i o8 done old",
 	}
 	d := with(t, lines...)
 	days, err := store.CountDays(t.Context(), d, "s")
@@ -244,7 +171,7 @@ func TestPruneDeletesWhatIsClosedOrParkedOfItsDaysAndNothingThatIsOwedHeldOrLock
 			old = day
 		}
 	}
-	if diff := cmp.Diff(store.DayOf{Day: old, Events: 8, Closed: 4, Parked: 1}, days[old]); diff != "" {
+	if diff := cmp.Diff(store.DayOf{Day: old, Events: 7, Closed: 4, Parked: 1}, days[old]); diff != "" {
 		t.Errorf("the old day (-want +got):\n%s", diff)
 	}
 	d.locked("i", func() {
@@ -253,33 +180,13 @@ func TestPruneDeletesWhatIsClosedOrParkedOfItsDaysAndNothingThatIsOwedHeldOrLock
 			t.Errorf("%d closed events are deleted, %v, want 3", gone[old], err)
 		}
 	})
-	d.want("d o4 parked", "e o4 parked held", "f o5 pending due", "g o6 retrying free", "h o7 done", "i o8 done")
+	d.want("d o4 parked", "e o4 pending", "f o5 pending due", "h o7 done", "i o8 done")
 	gone, err := store.PruneEvents(t.Context(), d, "s", nil, []time.Time{old})
 	if gone[old] != 1 || err != nil {
 		t.Errorf("%d parked events are deleted, %v, want 1", gone[old], err)
 	}
-	d.want("e o4 parked held", "f o5 pending due", "g o6 retrying free", "h o7 done", "i o8 done")
+	d.want("e o4 pending", "f o5 pending due", "h o7 done", "i o8 done")
 	if gone, err := store.PruneEvents(t.Context(), d, "other", []time.Time{old}, []time.Time{old}); len(gone) > 0 || err != nil {
 		t.Errorf("of another source %v are deleted, %v", gone, err)
 	}
-}
-
-// It would be processed again, by a replay.
-func TestARetryingEventOfAnIgnoredTypeThatIsDoneMeanwhileStaysDone(t *testing.T) {
-	t.Parallel()
-	d := with(t, "a o1 retrying free", "b o2 retrying free")
-	if err := store.EndRetrying(t.Context(), d, "s", []string{"refunded"}); err != nil {
-		t.Error(err)
-	}
-	d.want("a o1 retrying free", "b o2 retrying free") // they are of another type
-	d.exec(`alter table idem_payloads rename to those_payloads`)
-	d.during(`idem_payloads as select * from those_payloads where begun()`, func() {
-		if err := store.EndRetrying(t.Context(), d, "s", []string{"paid"}); err != nil {
-			t.Error(err)
-		}
-	}, func() {
-		d.exec(`update idem_events set state = 'done' where event = $1`, keys("a")[0])
-		d.exec(`delete from those_payloads where event = $1`, keys("a")[0])
-	})
-	d.want("a o1 done", "b o2 unhandled free")
 }

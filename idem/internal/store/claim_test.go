@@ -64,6 +64,18 @@ func TestAClaimTakesTheFirstOfEachLaneThatIsDueAndNobodyHolds(t *testing.T) {
 			"a0",
 			[]string{"a o1 pending due claimed"},
 		},
+		"a crowd": {
+			[]string{"a o1 pending due claimed", "b o1 pending due", "c o2 pending later", "d o1 pending due", "e o3 pending due"},
+			func(s *store.Search) { s.Limit, s.Crowd = 1, true },
+			"",
+			[]string{"a o1 pending due claimed", "b o1 pending", "c o2 pending later", "d o1 pending", "e o3 pending due"},
+		},
+		"no crowd": {
+			[]string{"a o1 pending due claimed", "b o1 pending due", "d o1 pending due"},
+			func(s *store.Search) { s.Limit = 1 },
+			"",
+			[]string{"a o1 pending due claimed", "b o1 pending", "d o1 pending due"},
+		},
 	}, func(t *testing.T, c struct {
 		before []string
 		with   func(*store.Search)
@@ -207,4 +219,93 @@ func TestAWorkerWhoseRowWasDeletedWritesItAgain(t *testing.T) {
 	if err != nil || len(living) != 2 || living[0].ID != ours {
 		t.Errorf("alive are %+v, %v", living, err)
 	}
+}
+
+// While the first is being processed its body is locked, and the second is looked at again in a moment. It holds the
+// others back, however many they are.
+func TestACrowdWaitsForTheSecondOfItsLaneWhileTheFirstIsBeingProcessed(t *testing.T) {
+	t.Parallel()
+	d := with(t, "a o1 pending due claimed", "b o1 pending due", "c o1 pending due", "d o1 pending due", "e o2 pending due")
+	tx, err := d.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if _, err := tx.Exec(t.Context(), `delete from idem_payloads where event = $1`, event("a", "").RowKey()); err != nil {
+		t.Fatal(err)
+	}
+	found, err := store.ClaimEvents(t.Context(), d, store.Search{Source: "s", Limit: 2, Worker: ours, Crashed: 2, Crowd: true})
+	if err != nil || ids(found.Claims) != "" || found.Postponed != 1 {
+		t.Errorf("claimed %q, postponed %d, %v, want none and 1", ids(found.Claims), found.Postponed, err)
+	}
+	d.exec(`update idem_payloads set due_at = now() + interval '1 hour' where due_at > now()`) // a moment
+	d.want("a o1 pending due claimed", "b o1 pending later", "c o1 pending", "d o1 pending", "e o2 pending due")
+}
+
+func TestAReplayClaimsAnOpenEventThatNobodyAliveHasClaimed(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]struct {
+		before, after string
+		crashes       int // of the claim; -1 if there is none
+	}{
+		"parked":                    {"a o1 parked", "a o1 parked ours", 0},
+		"unhandled":                 {"a o1 unhandled free", "a o1 unhandled free ours", 0},
+		"pending":                   {"a o1 pending due", "a o1 pending due ours", 0},
+		"it waits":                  {"a o1 pending", "a o1 pending ours", 0},
+		"its worker is dead":        {"a o1 parked dead", "a o1 parked ours", 1},
+		"its worker is alive":       {"a o1 pending due claimed", "a o1 pending due claimed", -1},
+		"another replay claimed it": {"a o1 parked claimed", "a o1 parked claimed", -1},
+		"done":                      {"a o1 done", "a o1 done", -1},
+		"discarded":                 {"a o1 discarded", "a o1 discarded", -1},
+		"there is only another one": {"b o1 parked", "b o1 parked", -1},
+	}, func(t *testing.T, c struct {
+		before, after string
+		crashes       int
+	},
+	) {
+		d := with(t, c.before)
+		claim, ok, err := store.ClaimEvent(t.Context(), d, event("a", "").RowKey(), ours)
+		if ok != (c.crashes >= 0) || err != nil || ok && (claim.Crashes != c.crashes || claim.Number == 0 || claim.State == "" || string(claim.Payload) != "{}") {
+			t.Errorf("claimed %+v, %t, %v, want %d crashes", claim, ok, err, c.crashes)
+		}
+		d.want(c.after)
+	})
+}
+
+func TestAReplayLeavesALockedEvent(t *testing.T) {
+	t.Parallel()
+	d := with(t, "a o1 parked")
+	d.locked("a", func() {
+		if claim, ok, err := store.ClaimEvent(t.Context(), d, event("a", "").RowKey(), ours); ok || err != nil {
+			t.Errorf("claimed %+v, %v", claim, err)
+		}
+	})
+	d.want("a o1 parked")
+}
+
+func TestTheClaimOfAReplayEndsInItsLaneOrOutsideOfIt(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]struct {
+		before []string
+		end    store.End
+		after  []string
+	}{
+		"it was parked, and fails":            {[]string{"a o1 parked claimed", "b o1 pending"}, store.End{State: store.Parked, Attempts: 1}, []string{"a o1 parked", "b o1 pending"}},
+		"it was parked, fails, and is passed": {[]string{"a o1 parked claimed", "b o1 pending"}, store.End{State: store.Parked, LeavesLane: true}, []string{"a o1 parked free", "b o1 pending due"}},
+		"it had no handler, and fails":        {[]string{"a o1 unhandled free claimed", "b o1 pending due"}, store.End{State: store.Parked}, []string{"a o1 parked", "b o1 pending due"}},
+		"it had no handler, and has none":     {[]string{"a o1 unhandled free claimed"}, store.End{State: store.Unhandled, LeavesLane: true}, []string{"a o1 unhandled free"}},
+		"it was pending, and is left":         {[]string{"a o1 pending claimed"}, store.End{State: store.Pending}, []string{"a o1 pending due"}},
+		"it is done by somebody":              {[]string{"a o1 done claimed"}, store.End{State: store.Parked}, []string{"a o1 done claimed"}},
+	}, func(t *testing.T, c struct {
+		before []string
+		end    store.End
+		after  []string
+	},
+	) {
+		d := with(t, c.before...)
+		if _, err := store.EndClaim(t.Context(), d, store.Claim{Event: event("a", "o1"), Number: 1}, c.end); err != nil {
+			t.Error(err)
+		}
+		d.want(c.after...)
+	})
 }

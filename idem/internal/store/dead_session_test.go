@@ -23,7 +23,7 @@ func TestOnlyTheSessionsOfWorkersWithoutARowAreEnded(t *testing.T) {
 			e.Source = source
 			var s pgtx.Session
 			b := &pgx.Batch{}
-			store.MarkStored(b, e, store.Stored{States: []string{store.Pending}, Claim: claim, Worker: worker}, &s)
+			store.MarkStored(b, e, store.Stored{Claim: claim, Worker: worker}, &s)
 			return tx.SendBatch(ctx, b).Close()
 		}
 	}
@@ -41,7 +41,6 @@ func TestOnlyTheSessionsOfWorkersWithoutARowAreEnded(t *testing.T) {
 		"its worker has no row":                     {marked("s", 1, gone), 0, 1},
 		"it is not old enough":                      {marked("s", 1, gone), time.Hour, 0},
 		"its worker is alive":                       {marked("s", 1, alive), 0, 0},
-		"no worker has claimed it, but a replay":    {marked("s", 0, 0), 0, 0},
 		"a worker of another source":                {marked("t", 1, gone), 0, 0},
 		"a lock of the application's":               {lock(`select pg_advisory_xact_lock_shared(1), pg_advisory_xact_lock_shared(1, 2)`), 0, 0},
 		"one that excludes others":                  {lock(`select pg_advisory_xact_lock(hashtext('idem_workers'::regclass::oid || 's'), hashint8(99))`), 0, 0},
@@ -93,7 +92,7 @@ func TestASessionIsSparedThatHasEndedItsTransactionSinceItWasFound(t *testing.T)
 	}
 	var s pgtx.Session
 	b := &pgx.Batch{}
-	store.MarkStored(b, event("a", "o1"), store.Stored{States: []string{store.Pending}, Claim: 1, Worker: gone}, &s)
+	store.MarkStored(b, event("a", "o1"), store.Stored{Claim: 1, Worker: gone}, &s)
 	if err := tx.SendBatch(t.Context(), b).Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,6 @@ import (
 // second later than the one before it, by the provider's time. Behind the state are:
 //
 //	due, later  it is due, or in an hour; without either it waits, or is no worker's
-//	held        it is parked because it waits
 //	free        it is in no lane
 //	claimed     by workers that are alive; dead: by workers that are not
 //	old         it arrived two days ago
@@ -72,9 +71,9 @@ func with(t *testing.T, lines ...string) tables {
 			due = "1 hour"
 		}
 		lane := map[bool]any{true: nil, false: e.Lane()}[has("free")]
-		d.exec(`insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body)
-			values ($1, 's', $2, now() + $3::interval, $4, $5, now() - $6::interval, '{}')`,
-			e.RowKey(), lane, due, has("held"), first.Add(time.Duration(n)*time.Second), received)
+		d.exec(`insert into idem_payloads (event, source, lane, due_at, occurred_at, received_at, body)
+			values ($1, 's', $2, now() + $3::interval, $4, now() - $5::interval, '{}')`,
+			e.RowKey(), lane, due, first.Add(time.Duration(n)*time.Second), received)
 	}
 	return d
 }
@@ -97,7 +96,7 @@ func (d tables) want(lines ...string) {
 	rows, _ := d.Query(d.Context(), `
 select substring(e.event from '[^/]*$') || ' ' || e.key || ' ' || e.state
 	|| case when p.due_at <= now() then ' due' when p.due_at is not null then ' later' else '' end
-	|| case when p.held then ' held' else '' end || case when p.event is not null and p.lane is null then ' free' else '' end
+	|| case when p.event is not null and p.lane is null then ' free' else '' end
 	|| case claimed_by when 7 then ' claimed' when 8 then ' ours' when 99 then ' dead' else '' end
 from idem_events e left join idem_payloads p using (event) order by 1`)
 	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
