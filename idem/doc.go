@@ -2,11 +2,11 @@
 // and the rows that its handler writes are committed in one Postgres transaction,
 // or not at all.
 //
-// A program needs twelve names of this package:
+// A program needs eleven names of this package:
 //
 //   - [Migrate] makes the tables, at every start.
-//   - [NewInbox] returns an [Inbox], which stores an event, answers, and has workers process it. [NewProcessor]
-//     returns a [Processor], which processes an event before it answers.
+//   - [NewInbox] returns an [Inbox], which stores an event, answers, and has workers process it; with WorkFirst it
+//     makes a first try before it answers.
 //   - [Serve] runs the program: HTTP, workers, the daily pruning, and the end.
 //   - A [Handler] is your function for events of one type. In it, [EventFrom] returns the event, [NoRetry] and
 //     [RetryAt] say what becomes of an event that fails, and [AfterCommit] registers a function for later.
@@ -50,22 +50,28 @@
 // copies a state compares times in its own statement, as package asaas/charges does. The function
 // AnyOrder of package idemtest delivers events to handlers in every order.
 //
-// # Work first, then answer
+// # Work first
 //
-// The same handlers, on the same tables, inline: a [Processor] answers once the
-// event is done. It has less to run.
+// With WorkFirst a delivery makes a first try before it is answered: the handler and the record that the event is done
+// are committed, and then the answer is 200. That costs a third of what storing an event and processing it costs, and
+// half of the time.
 //
-//	http.Handle("POST /webhooks/asaas", idem.NewProcessor(pool, events))
+//	inbox.WorkFirst = true
 //
-//	                   an Inbox                             a Processor
-//	200 means          stored on disk                       done
-//	order              per entity, by the provider's time   as the provider delivers
-//	a failure          is tried again by the workers        is answered 503, and delivered again
-//	who waits          later events of the entity           all events of a queue that is sequential
-//	an event that      costs others nothing                 costs every other customer 3 h 50 min, on
-//	always fails                                            Asaas's schedule, until it is parked
+// The try is not counted, and everything else stays as it is. The event is stored and answered 200, for the workers,
+// if its try fails or takes longer than [Inbox.AnswerWithin], if an earlier event of its Key is not done or one is
+// being processed, and if no connection is free. So 200 means that the event is done or stored; [Inbox.Accept]
+// returns which. WorkFirst does not promise three things that an inbox without it does:
 //
-// Where order matters, have Asaas send SEQUENTIALLY, in both modes.
+//   - An event that arrives in the moment between the failed try of an earlier one and its storing may be processed
+//     first.
+//   - An event that kills its process in the first try is not stored: the provider delivers it again.
+//   - A handler that is slower than AnswerWithin runs twice. What it does outside of its transaction is done twice.
+//     Package health reports that where it is more than one of twenty.
+//
+// Where no workers run, neither here nor elsewhere, a try that fails is answered 503, and nothing is stored: the
+// provider delivers the event again. That is the form for functions without a process of their own. An event that
+// always fails then keeps failing, until the provider stops its queue.
 //
 // # While Postgres is unavailable
 //
@@ -79,30 +85,31 @@
 //
 // # The ways of an event
 //
-//	inline   ServeHTTP → Source.Open → Processor.Accept → attempt → answer
-//	                                         │                 │
-//	                           one attempt per event   begin + mark done │ handler │ commit
+//	delivery   ServeHTTP → Source.Open → Inbox.Accept → store: pending → answer
+//	                                          ┆             one insert for all that arrive at the same time
+//	                                  WorkFirst: one try → done → answer
 //
-//	inbox    ServeHTTP → Source.Open → Inbox.Accept → answer
-//	                                         │
-//	                         one insert for all that wait: pending
+//	worker     Inbox.Run → claim → attempt → done, or: tried again later, parked, unhandled
+//	                         │        │
+//	            head of its entity   begin + mark done │ handler │ next of its entity + commit
 //
-//	relay    ServeHTTP → Source.Open → Relay.Accept → Publisher → answer
-//	                                         ┆
-//	                                broker → Consume → relay.To → Inbox.Accept or Processor.Accept
+//	replay     Inbox.Replay → claim these, one as it is begun → attempt → done, or parked again
+//	requeue    Inbox.Requeue → these are due
 //
-//	worker   Inbox.Run → claim → attempt → done, or: tried again later, parked, unhandled
-//	                       │        │
-//	          head of its entity   begin + mark done │ handler │ next of its entity + commit
+//	relay      ServeHTTP → Source.Open → Relay.Accept → Publisher → answer
+//	                                          ┆
+//	                                 broker → Consume → relay.To → Inbox.Accept
 //
-// Each arrow is a call that returns. An attempt is the same everywhere: deliveries,
-// workers and [Inbox.Replay] differ in the statement that marks the event. The mark
-// is the duplicate check: if it changes nothing, the handler does not run. Only
-// [Inbox.DryRun] runs it then, too, and rolls back in any case.
+// Each arrow is a call that returns. An attempt is the same everywhere: first tries, workers and [Inbox.Replay] differ
+// in the statement that marks the event. The mark is the duplicate check: if it changes nothing, the handler does not
+// run. Only [Inbox.DryRun] runs it then, too, and rolls back in any case.
+//
+// An event is done, pending, unhandled, parked or discarded: see [State]. Pending means that workers are to process
+// it; parked, that it failed too often, and that a person decides.
 //
 // # Answers to deliveries
 //
-// [Processor.ServeHTTP] lists them, and docs/promises.md says for each case what is stored, with the test that
+// [Inbox.ServeHTTP] lists them, and docs/promises.md says for each case what is stored, with the test that
 // proves it. An event of a type that is not ignored is acknowledged once it is on disk, by a relay once the broker
 // has it; where that cannot be, the answer is 503, and the provider delivers it again.
 //
@@ -119,11 +126,11 @@
 // LISTEN, LOAD, DO, EXECUTE or PREPARE, or that calls tx.Conn() or tx.LargeObjects(): the log says so once.
 // DEALLOCATE ALL may fail the attempt: it also takes the statements that pgx has prepared on the connection.
 //
-// Where a handler's statement calls a function of the database, the search path, the role and synchronous_commit
-// are put back, so that the next event is recorded in its own tables: with COMMIT, or in an [Inbox] in a round trip
-// before it. Functions of Postgres's own that handlers often call cost nothing. Settings changed by triggers,
-// views, operators or defaults are not detected, nor are other settings that a function makes for longer: reset
-// them yourself. A temporary table without ON COMMIT DROP, a lock of the session or a cursor WITH HOLD stays on the
+// Where a handler's statement calls a function of the database, the search path, the role and synchronous_commit are
+// put back, so that the next event is recorded in its own tables: in a round trip before COMMIT, or with it in a
+// first try. Functions of Postgres's own that handlers often call cost nothing. Settings changed by triggers, views,
+// operators or defaults are not detected, nor are other settings that a function makes for longer: reset them
+// yourself. A temporary table without ON COMMIT DROP, a lock of the session or a cursor WITH HOLD stays on the
 // connection, as with every pool. Behind a pooler that shares sessions, closing a connection does not help.
 //
 // # After a fix
@@ -164,16 +171,9 @@
 // # Without HTTP
 //
 // Events that arrive in another way, and are verified elsewhere, go to
-// [Processor.Accept]; those of a broker to relay.To, which verifies them. Applications
+// [Inbox.Accept]; those of a broker to relay.To, which verifies them. Applications
 // that have their own way of running an event once use [Dispatch]. Where no process can
 // run all the time, [Inbox.Drain] processes all due events and returns.
-//
-// # Change the mode
-//
-// Both modes use the same tables. To go from inline to the inbox, mount it; events that
-// inline mode has left as retrying become pending when they come again. To go
-// back, mount a [Processor] and let Run go on until Stats shows nothing pending. A new
-// event that a Processor receives behind a pending one of its entity becomes pending.
 //
 // # Try a deployment
 //
@@ -194,18 +194,16 @@
 //
 // Alert on health, and on Parked of [Inbox.Stats] above zero. Modules idemprom, for
 // Prometheus, and idemotel, for OpenTelemetry, measure deliveries, attempts and the events that
-// wait, by the Observe and Tracer fields of [Common]. For people there are package console, a web page; the command
+// wait, by the Observe and Tracer fields of [Endpoint]. For people there are package console, a web page; the command
 // idem; and the view idem_event_log in the database, one row per event with its state, its last errors, and when it
 // was done.
 //
-// A delivery holds one connection while its handler runs, and concurrent
-// duplicates in one process share it: size the pool for the handlers that run at
-// once. Handlers that want a second connection while they hold the first can
-// starve each other.
+// A handler holds one connection while it runs: size the pool for the handlers that run at once. Handlers that want a
+// second connection while they hold the first can starve each other.
 //
 // The tables are idem_events, one small row per event; idem_payloads, the bodies
 // of events that are not done; idem_archive, the bodies of done ones if
-// [Inbox.KeepPayloads] is set; idem_workers, the signs of life of inboxes' workers;
+// [Inbox.KeepPayloads] is set; idem_workers, the signs of life of workers and replays;
 // idem_audit, the actions through package operator; and idem_prunes, the days that [Inbox.Prune]
 // has seen.
 // They are in the first schema of the connection's search_path. Poolers such as
@@ -214,8 +212,9 @@
 // Postgres prints: DateStyle must be ISO, IntervalStyle postgres and bytea_output hex, as
 // they are by default. Else an Inbox stores events, and its workers cannot read them.
 //
-// An acknowledged event is on disk, with any default of synchronous_commit, and whatever a handler sets. A
-// replica that is promoted may lack the last moment, unless Postgres waits for it: see synchronous_standby_names, and [WatchCommits], which the pool needs then.
+// An acknowledged event is on disk, with any default of synchronous_commit, and whatever a handler sets. A replica
+// that is promoted may lack the last moment, unless Postgres waits for it: see synchronous_standby_names, and
+// [WatchCommits], which the pool needs then.
 //
 // # When the network fails
 //
@@ -227,7 +226,7 @@
 // goes on elsewhere within 12 seconds; one of a process that is stopped or cut off, or whose host vanished, within
 // Timeout and 15 seconds: other workers end the sessions that it has left, if they have the same role.
 //
-// A Processor that is cut off for good cannot have its sessions ended, nor, behind a
+// The session of a first try in a process that is cut off for good is not ended by others, nor, behind a
 // pooler, an attempt that never got the answer to BEGIN: so that Postgres notices within a
 // minute, and not after two hours, set in the connection string
 //
@@ -251,7 +250,7 @@
 //
 // # The other names
 //
-//   - Settings: [Common], [Endpoint] and [Retention], which both receivers have.
+//   - Settings: [Inbox], [Endpoint], which a relay has as well, and [Retention].
 //   - Handlers: [Event], [IsDryRun], [ExecAtCommit], [Dispatch] and [ErrUnhandled].
 //   - Events that are stored: [StoredEvent], its [State], [Replayed] and [Overtaken], [Stats] and [Backlog].
 //   - What is observed: [Observation], its [Stage] and [Outcome]; [Tracer] and [Span]. Package gauge makes metrics
@@ -267,11 +266,11 @@
 // Each file reads from the top, and so do the files in this order:
 //
 //	event handler routes // an event, its provider, and what runs for it
-//	endpoint observe // a delivery: open, accept, answer; what the application is told
-//	common attempt // settings; begin and mark, handler, commit, hooks: the only place where a handler runs
-//	processor // inline; the events that wait behind a parked one
-//	inbox worker runner work // store and answer; claim, stay alive, process one claim
-//	list replay discard // operations on stored events; dry runs; forgetting
+//	endpoint body observe // a delivery: open, accept, answer; what the application is told
+//	inbox storing first // settings; store and answer; the first try
+//	attempt statement // begin and mark, handler, commit, hooks: the only place where a handler runs
+//	worker runner work // claim, stay alive, process one claim
+//	list replay requeue discard dryrun prune // operations on stored events; forgetting
 //	examine migrate serve // health; the tables; running a program
 //	inside // what other packages of this project need, and no program does
 package idem

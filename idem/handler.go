@@ -24,13 +24,13 @@ import (
 // [EventFrom] returns the delivery being handled, [AfterCommit] runs something
 // once the transaction is committed.
 //
-// The transaction is the processor's to end. Its Commit and Rollback fail, and
+// The transaction is the receiver's to end. Its Commit and Rollback fail, and
 // so do SQL statements that would end it. tx.Conn() returns the connection
 // itself, where nothing is refused: a handler that ends the transaction there
 // has failed, but its committed work stays committed.
 //
 // A handler may set a search_path or a role for the transaction, with SET LOCAL. Each costs one more round
-// trip in an Inbox, in a Replay, or after Emit of an outbox. A change that a trigger of the database makes is
+// trip, except in a first try that emits nothing to an outbox. A change that a trigger of the database makes is
 // not noticed: the trigger must set both back.
 type Handler[E any] func(ctx context.Context, tx pgx.Tx, e E) error
 
@@ -111,9 +111,9 @@ func NoRetry(err error) error {
 }
 
 // RetryAt wraps the error of a handler whose event must not be tried again before t, when a bank opens, say.
-// In an [Inbox] t replaces Backoff for this time, and the attempt does not count towards MaxAttempts; if t
-// has passed, the attempt counts and waits as any other failure does. A [Processor] does not decide when a
-// provider delivers again: there the error is like any other. Package health is red once an event has been
+// t replaces Backoff for this time, and the attempt does not count towards MaxAttempts; if t
+// has passed, the attempt counts and waits as any other failure does. In a first try and in a replay the error is
+// like any other. Package health is red once an event has been
 // started more than ten times, and arrived longer than MaxRetrying ago. A nil err stays nil.
 func RetryAt(t time.Time, err error) error {
 	if err == nil {

@@ -131,8 +131,7 @@ func decode[E any](e Event) (*E, error) {
 
 // Ignore acknowledges events of these types without storing anything. Without
 // it, events that have no handler are stored for [Inbox.Replay]. The handler of a family does
-// not get them, see [HandleFamily]. One that was retrying
-// when its type became ignored is unhandled after the next [Inbox.Prune].
+// not get them, see [HandleFamily]. One that was stored before is done without a handler.
 func (r *Routes) Ignore(eventTypes ...string) {
 	r.register(func() {
 		for _, t := range eventTypes {
