@@ -3,13 +3,10 @@
 package count
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -196,140 +193,4 @@ func (r *Refusals) Wrong(limit int) (n int, says string) {
 		}
 	}
 	return n, says
-}
-
-// Deliveries counts, by their reasons, the genuine deliveries in a row that have failed.
-type Deliveries struct {
-	failed  atomic.Bool // there are some
-	mu      sync.Mutex
-	reasons map[string]int // a source has a few
-	n       int
-	hint    string // of the last one that has a hint
-}
-
-// Failed notes that a delivery has failed, for a reason in one word. hint, which may be "", says more, and what to do.
-func (d *Deliveries) Failed(reason, hint string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.reasons == nil {
-		d.reasons = make(map[string]int)
-	}
-	d.failed.Store(true)
-	d.n++
-	d.reasons[reason]++
-	d.hint = cmp.Or(hint, d.hint)
-}
-
-// Done notes that a delivery was acknowledged.
-func (d *Deliveries) Done() {
-	if !d.failed.Load() { // of nearly every one, and so concurrent ones do not wait for each other
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.failed.Store(false)
-	d.reasons, d.n, d.hint = nil, 0, ""
-}
-
-// InARow returns the number of deliveries that have failed since the last one that was acknowledged, the reasons with
-// their numbers, "body_too_large 5, not_stored 1", and the last hint.
-func (d *Deliveries) InARow() (n int, reasons, hint string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var parts []string
-	for _, reason := range slices.Sorted(maps.Keys(d.reasons)) {
-		parts = append(parts, fmt.Sprintf("%s %d", reason, d.reasons[reason]))
-	}
-	return d.n, strings.Join(parts, ", "), d.hint
-}
-
-// Failures counts the events that workers failed to process since they last succeeded.
-type Failures struct {
-	mu     sync.Mutex
-	events map[string]bool // by key; an event that fails again and again counts once
-	last   time.Time
-}
-
-// maxFailing limits the events that are counted one by one.
-const maxFailing = 1000
-
-// Done notes that an event was processed.
-func (f *Failures) Done() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	clear(f.events)
-}
-
-// Failed notes that an attempt at the event with this key failed.
-func (f *Failures) Failed(key string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.events == nil {
-		f.events = make(map[string]bool)
-	}
-	if len(f.events) < maxFailing {
-		f.events[key] = true
-	}
-	f.last = time.Now()
-}
-
-// Since returns the number of events that have failed in a row, if the last one failed less than limit ago,
-// and otherwise 0: later the state in Postgres shows failing events.
-func (f *Failures) Since(limit time.Duration) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if time.Since(f.last) > limit {
-		return 0
-	}
-	return len(f.events)
-}
-
-// Outages counts the failures of outages, and says which of them the log gets: the first one, and one a minute.
-type Outages struct {
-	lasts atomic.Bool // there is one
-	mu    sync.Mutex
-	since time.Time // of the first failure
-	said  time.Time // when the log got one
-	last  time.Time // of the last one
-	all   int
-	more  int // that the log did not get since
-}
-
-const (
-	// outageEvery is the interval at which an outage is logged.
-	outageEvery = time.Minute
-	// outageCalm is the time without a failure after which it is over, at the next success.
-	outageCalm = 2 * time.Second
-)
-
-// Failed notes a failure, and reports whether the log gets it, and how many it did not get since the last one.
-func (o *Outages) Failed() (says bool, more int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := time.Now()
-	if !o.lasts.Swap(true) {
-		o.since, o.said, o.all, o.more = now, time.Time{}, 0, 0
-	}
-	o.last = now
-	o.all++
-	if now.Sub(o.said) < outageEvery {
-		o.more++
-		return false, 0
-	}
-	more, o.said, o.more = o.more, now, 0
-	return true, more
-}
-
-// Done notes a success. over is set if an outage has ended by that.
-func (o *Outages) Done() (lasted time.Duration, failures int, over bool) {
-	if !o.lasts.Load() { // of nearly every event
-		return 0, 0, false
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.lasts.Load() || time.Since(o.last) < outageCalm {
-		return 0, 0, false
-	}
-	o.lasts.Store(false)
-	return o.last.Sub(o.since), o.all, true
 }
