@@ -296,9 +296,10 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 // out at once.
 const crowd = 50
 
-// hasLived reports whether the process has worked for a while. Until then it claims no event that was being processed
-// when two processes died: something else may kill them, again and again, and the event would be parked for it.
-func (r *runner) hasLived() bool { return r.signs.Running(time.Now()) >= claims.Lived }
+// hasLived reports whether the runner has worked for a while. Until then it claims no event that was being processed
+// when two processes died: something else may kill them, again and again, and the event would be parked for it. Drain
+// would have to wait.
+func (r *runner) hasLived() bool { return r.draining || r.signs.Running(time.Now()) >= claims.Lived }
 
 // endDeadEvery is the interval at which each process looks for the sessions of dead workers.
 const endDeadEvery = 10 * time.Second
