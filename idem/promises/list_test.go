@@ -427,21 +427,6 @@ func TestTheLastFiveFailuresAreKeptUntilAnEventIsDone(t *testing.T) {
 	}
 }
 
-// A delivery that fails again leaves the event where it is: due when it was, behind what it waits for.
-func TestFailureOfADeliveryLeavesThePlaceOfAPendingEvent(t *testing.T) {
-	t.Parallel()
-	s := newInboxApp(t)
-	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
-	s.store(letter("e1", "o1", 0))
-	s.wantReplayed(idem.Filter{States: []idem.State{idem.StatePending}}, idem.Replayed{Failed: 1})
-	s.exec(`update idem_payloads set due_at = '2030-01-01', lane = 'notes//another'`)
-	s.exec(`update idem_events set state = 'retrying'; update idem_events set state = 'pending'`)
-	s.wantReplayed(idem.Filter{States: []idem.State{idem.StatePending}}, idem.Replayed{Failed: 1})
-	if got := queryOne[string](s, `select (due_at = '2030-01-01', lane, jsonb_array_length(failures))::text from idem_payloads`); got != "(t,notes//another,2)" {
-		t.Errorf("it was moved: %s", got)
-	}
-}
-
 func TestAccountsAreFoundByTheIDAlone(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
