@@ -24,7 +24,7 @@ func (i *Inbox) workFirst(ctx context.Context, e Event) result {
 		case work == nil:
 			return i.storeUnprocessed(ctx, e, StateUnhandled, nil)
 		}
-		v := i.try(ctx, e, work)
+		v := i.tryUntilMarked(ctx, e, work)
 		i.logFirstConflict(ctx, e, v.found)
 		switch {
 		case v.outcome == Done:
@@ -42,9 +42,22 @@ func (i *Inbox) workFirst(ctx context.Context, e Event) result {
 	})
 }
 
+// tryUntilMarked makes the first try of an event. One that may not begin now is left to workers. Where none run, it
+// waits.
+func (i *Inbox) tryUntilMarked(ctx context.Context, e Event, work Work) verdict {
+	ctx, cancel := context.WithTimeout(ctx, min(i.AnswerWithin, maxAnswerWithin))
+	defer cancel()
+	for tries := 1; ; tries++ {
+		v := i.try(ctx, e, work)
+		if v.outcome != notMarked || v.found.State != "" || i.hasWorkers(ctx) || !pause(ctx, tries) {
+			return v
+		}
+	}
+}
+
 // errBusy is the error of an event that was not tried, where no workers would process it.
-var errBusy = errors.New("an earlier event of the same entity is not done, one is being processed, or no connection is free, and no workers run: " +
-	"the event must be delivered again")
+var errBusy = errors.New("an earlier event of the same entity is not done, one is being processed, or no connection is free, " +
+	"and no workers run: the event must be delivered again")
 
 // storeTried stores an event after its first try, for workers. The event is done if the answer to COMMIT was lost, and
 // it is stored already.
@@ -61,7 +74,8 @@ func (i *Inbox) storeTried(ctx context.Context, e Event, v verdict) result {
 	return r
 }
 
-// try makes the first try of an event. If it may not begin now, no handler runs, and the outcome is notMarked.
+// try makes a first try of an event, until ctx ends. If it may not begin now, no handler runs, and the outcome is
+// notMarked.
 func (i *Inbox) try(ctx context.Context, e Event, work Work) verdict {
 	if !i.mayTry() {
 		return verdict{outcome: notMarked}
@@ -71,8 +85,6 @@ func (i *Inbox) try(ctx context.Context, e Event, work Work) verdict {
 		return verdict{outcome: notMarked}
 	}
 	defer processSolo.Leave(1)
-	ctx, cancel := context.WithTimeout(ctx, min(i.AnswerWithin, maxAnswerWithin))
-	defer cancel()
 	key := e.row().RowKey()
 	watched := func(work Work) Work {
 		return func(ctx context.Context, tx pgx.Tx) error {

@@ -41,7 +41,7 @@ type Replayed struct {
 	Done      int // done now
 	Failed    int // failed again, do not decode, or wait for an earlier event of their entity; still kept
 	Unhandled int // no handler, or ignored: left as they are
-	Left      int // being processed by workers, and left to them
+	Left      int // left to workers, which process it, or an earlier event of its entity
 
 	// Overtaken lists the events that are done now although a later event of their entity, by the provider's
 	// time and then by arrival, was done before.
@@ -210,6 +210,8 @@ func (r *runner) processOne(ctx context.Context, c store.Claim) (Outcome, error)
 	switch {
 	case v.outcome == Done:
 		return Done, nil
+	case v.outcome == notMarked && c.State == store.Pending && i.hasWorkers(ctx):
+		return r.release(ctx, c, Pending, nil)
 	case v.outcome == notMarked:
 		return r.release(ctx, c, Parked, errEarlier)
 	case pgtx.WorkFailed(v.err) && !handling.IsAway(v.err):
@@ -233,7 +235,7 @@ func (r *runner) park(ctx context.Context, c store.Claim, cause error) (Outcome,
 // release ends a claim without a result: the event is as it was. It returns outcome, or Duplicate if another process
 // has done the event.
 func (r *runner) release(ctx context.Context, c store.Claim, outcome Outcome, cause error) (Outcome, error) {
-	end := store.End{State: c.State, LeavesLane: c.State == store.Unhandled || c.State == store.Parked && r.inbox.PassParked}
+	end := store.End{State: c.State, AsItWas: true}
 	ended, err := insist(ctx, r, func(ctx context.Context, db store.DB) (bool, error) { return store.EndClaim(ctx, db, c, end) })
 	switch {
 	case err != nil:

@@ -287,7 +287,10 @@ func TestHandlerThatChangesThePayloadChangesItsCopyOnly(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.openInbox()
+	s.inbox.MaxAttempts = 1
+	s.store(identify([]byte(paid("e1"))))
+	s.drain(1)
 	s.wantState("e1", idem.StateParked)
 	s.wantPayload("e1", paid("e1"))
 	failing = false

@@ -230,9 +230,9 @@ func TestDryReplayCountsAndChangesNothing(t *testing.T) {
 	s.wantAnswer(newBody, http.StatusOK)
 	s.wantAnswer(`{"id":"e2","type":"newer"}`, http.StatusOK)
 	s.wantAnswer(`{"id":"e3","type":"viewed"}`, http.StatusOK)
-	s.wantAnswer(paid("bad1"), http.StatusOK)
-	s.wantAnswer(paid("bad2"), http.StatusOK)
-	s.openInbox().store(letter("pending", "o1", 0))
+	s.openInbox().store(letter("bad1", "o2", 0), letter("bad2", "o3", 0))
+	s.drain(2)
+	s.store(letter("pending", "o1", 0))
 	s.exec(`update idem_payloads set body = '{"order":7}' where event like '%bad2'`) // it does not decode any more
 	s.deploy(func(n *notes) {
 		idem.Handle(&n.Routes, "new", pay)

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
@@ -176,11 +175,6 @@ func TestEventInFlightIsNoOther(t *testing.T) {
 // Nothing is stored of which the others could be duplicates.
 func TestConcurrentDuplicatesOfAnIgnoredTypeAreAllIgnored(t *testing.T) {
 	t.Parallel()
-	nowhere, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nowhere.Close()
 	synctest.Test(t, func(t *testing.T) {
 		source := &slowIgnorer{}
 		source.Ignore("viewed")
@@ -274,37 +268,23 @@ func TestConflictsAreOfOneAccountAndOneSource(t *testing.T) {
 	s.wantConflicts()
 }
 
-// A kept event takes the body that is delivered, or keeps its own: in any case
-// one of the two is not processed.
 func TestAnotherBodyOfAnEventThatIsNotDoneIsNoticed(t *testing.T) {
 	t.Parallel()
-	for mode, c := range map[string]struct {
-		again   func(*app)
-		outcome idem.Outcome
-	}{
-		"inline": {func(s *app) { s.wantAnswer(otherBody, http.StatusOK) }, idem.Done},
-		"inbox":  {func(s *app) { s.store(identify([]byte(otherBody))); s.drain(1) }, idem.Pending},
-	} {
-		t.Run(mode, func(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		t.Run(fmt.Sprintf("WorkFirst is %t", first), func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t).openInbox()
-			broken := true
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				if broken {
-					return errors.New("no such order")
-				}
-				return pay(ctx, tx, n)
-			})
-			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-			broken = false
-			c.again(s)
-			s.wantEffects(1)
-			s.wantState("e1", idem.StateDone)
-			if diff := cmp.Diff([]bool{false, true}, s.conflicts()); diff != "" {
-				t.Error("observed conflicts (-want +got):\n" + diff)
+			s.on(pay)
+			s.store(identify([]byte(paid("e1"))))
+			s.inbox.WorkFirst = first
+			s.workersElsewhere("notes")
+			if o, err := s.inbox.Accept(t.Context(), identify([]byte(otherBody))); o != idem.Duplicate || err != nil {
+				t.Errorf("Accept = %s, %v, want duplicate", o, err)
 			}
-			if got := s.outcomes()[1]; got != c.outcome {
-				t.Errorf("the outcome is %s, want %s", got, c.outcome)
+			s.drain(1)
+			s.wantEffects(1)
+			if diff := cmp.Diff([]bool{false, true, false}, s.conflicts()); diff != "" {
+				t.Error("observed conflicts (-want +got):\n" + diff)
 			}
 			if n := strings.Count(s.logged(), "webhook conflict"); n != 1 {
 				t.Errorf("the conflict is logged %d times, want once", n)

@@ -169,7 +169,7 @@ func TestRealDeadlockIsRunAgain(t *testing.T) {
 	})
 	var deliveries sync.WaitGroup
 	for _, id := range []string{"e1", "e2"} {
-		deliveries.Go(func() { s.wantAnswer(paid(id), http.StatusOK) })
+		deliveries.Go(func() { s.wantAnswer(about(id, "paid", id), http.StatusOK) })
 	}
 	deliveries.Wait()
 	if got := queryOne[int](s, `select sum(n) from stock`); got != 4 {

@@ -121,6 +121,15 @@ func (s *app) newFirst() *idem.Inbox {
 
 const stateRetrying idem.State = "retrying"
 
+// nowhere is a pool of a database that does not exist, for deliveries that must not come to it.
+var nowhere = func() *pgxpool.Pool {
+	pool, err := pgxpool.New(context.Background(), "postgres://nobody@127.0.0.1:1/none")
+	if err != nil {
+		panic(err)
+	}
+	return pool
+}()
+
 // newFirst is an inbox that works first, without workers: what it cannot do is delivered again.
 func newFirst(pool *pgxpool.Pool, source idem.Source) *idem.Inbox {
 	i := idem.NewInbox(pool, source)

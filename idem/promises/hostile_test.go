@@ -145,7 +145,7 @@ func TestBodyThatNeverEndsIsGivenUp(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p := newFirst(nil, &notes{}) // it does not come to the database
+				p := newFirst(nowhere, &notes{})
 				p.Logger = nil
 				conns := make(pipes)
 				server := &http.Server{Handler: p, ReadTimeout: c.readTimeout}

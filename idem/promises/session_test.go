@@ -286,13 +286,22 @@ func TestHandlerMaySetSearchPathAndRoleForItsTransaction(t *testing.T) {
 // Who wants no limit sets the largest number that there is.
 func TestLimitsMayBeAsLargeAsTheirTypes(t *testing.T) {
 	t.Parallel()
-	t.Run("ParkAfter", func(t *testing.T) {
+	t.Run("MaxAttempts", func(t *testing.T) {
+		t.Parallel()
+		s := newApp(t).openInbox()
+		s.inbox.MaxAttempts = math.MaxInt
+		s.on(payAndFail)
+		s.store(letter("e1", "o1", 0))
+		s.drain(1)
+		s.wantState("e1", idem.StatePending)
+	})
+	t.Run("AnswerWithin", func(t *testing.T) {
 		t.Parallel()
 		s := newApp(t)
-		s.on(payAndFail)
-		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-		s.wantState("e1", stateRetrying)
-		s.wantPayload("e1", paid("e1"))
+		s.first.AnswerWithin = math.MaxInt64
+		s.on(pay)
+		s.wantAnswer(paid("e1"), http.StatusOK)
+		s.wantState("e1", idem.StateDone)
 	})
 	t.Run("Timeout", func(t *testing.T) {
 		t.Parallel()

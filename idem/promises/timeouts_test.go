@@ -63,7 +63,7 @@ func TestTimeoutOfPostgresIsAFailureLikeAnyOther(t *testing.T) {
 			})
 			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
 			s.wantEffects(0)
-			s.wantState("e1", stateRetrying)
+			s.wantState("e1", "")
 			s.wantAnswer(paid("e1"), http.StatusOK)
 			s.wantEffects(1)
 			if runs != 2 {

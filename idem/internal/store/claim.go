@@ -212,6 +212,7 @@ type End struct {
 	LastError  *string       // nil leaves the last error as it is
 	Wait       time.Duration // Pending: the time until the event is due
 	LeavesLane bool          // the event holds no other event, and those behind it go on
+	AsItWas    bool          // the event keeps its place and its time: no attempt was made
 	Returned   bool          // the handler has returned, and so the event does not kill processes: its crashes are forgotten
 }
 
@@ -220,7 +221,7 @@ type End struct {
 func EndClaim(ctx context.Context, db DB, c Claim, end End) (ended bool, err error) {
 	err = fitting(end.LastError, func(lastError *string) error {
 		b := &pgx.Batch{}
-		b.Queue(endClaim, c.RowKey(), c.Number, end.State, end.Attempts, lastError, end.Wait, end.LeavesLane, end.Returned, c.Lane()).QueryRow(func(row pgx.Row) error {
+		b.Queue(endClaim, c.RowKey(), c.Number, end.State, end.Attempts, lastError, end.Wait, end.LeavesLane, end.Returned, c.Lane(), end.AsItWas).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&ended)
 		})
 		if end.LeavesLane {
@@ -239,8 +240,8 @@ with settled as (
 	returning event
 ), body as (
 	update idem_payloads p set
-		due_at = case when $3 = 'pending' then now() + $6::interval end,
-		lane = case when not $7 then $9 end, -- a replay has claimed it outside of its lane
+		due_at = case when $10 then p.due_at when $3 = 'pending' then now() + $6::interval end,
+		lane = case when $10 then p.lane when not $7 then $9 end, -- a replay has claimed it outside of its lane
 		failures = ` + failuresAnd("$5") + `
 	from settled where p.event = settled.event
 )

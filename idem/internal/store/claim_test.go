@@ -294,7 +294,8 @@ func TestTheClaimOfAReplayEndsInItsLaneOrOutsideOfIt(t *testing.T) {
 		"it was parked, fails, and is passed": {[]string{"a o1 parked claimed", "b o1 pending"}, store.End{State: store.Parked, LeavesLane: true}, []string{"a o1 parked free", "b o1 pending due"}},
 		"it had no handler, and fails":        {[]string{"a o1 unhandled free claimed", "b o1 pending due"}, store.End{State: store.Parked}, []string{"a o1 parked", "b o1 pending due"}},
 		"it had no handler, and has none":     {[]string{"a o1 unhandled free claimed"}, store.End{State: store.Unhandled, LeavesLane: true}, []string{"a o1 unhandled free"}},
-		"it was pending, and is left":         {[]string{"a o1 pending claimed"}, store.End{State: store.Pending}, []string{"a o1 pending due"}},
+		"it was pending, and is left":         {[]string{"a o1 pending claimed"}, store.End{State: store.Pending, AsItWas: true}, []string{"a o1 pending"}},
+		"it had no handler, and is left":      {[]string{"a o1 unhandled free claimed"}, store.End{State: store.Unhandled, AsItWas: true}, []string{"a o1 unhandled free"}},
 		"it is done by somebody":              {[]string{"a o1 done claimed"}, store.End{State: store.Parked}, []string{"a o1 done claimed"}},
 	}, func(t *testing.T, c struct {
 		before []string
