@@ -27,7 +27,7 @@ func (i *Inbox) workFirst(ctx context.Context, e Event) result {
 		v := i.tryUntilMarked(ctx, e, work)
 		i.logFirstConflict(ctx, e, v.found)
 		switch {
-		case v.outcome == Done:
+		case v.outcome == Done, v.outcome == Unknown && i.isDone(ctx, e):
 			return result{outcome: Done}
 		case isStored(v.found.State) && !isRevivable(v.found.State):
 			return result{outcome: Duplicate, conflict: v.found.Conflict}
@@ -72,6 +72,12 @@ func (i *Inbox) storeTried(ctx context.Context, e Event, v verdict) result {
 		r.err = errors.Join(v.err, r.err)
 	}
 	return r
+}
+
+// isDone reports whether an event is done, after a COMMIT without an answer.
+func (i *Inbox) isDone(ctx context.Context, e Event) bool {
+	found, err := query(ctx, i.pool, func(ctx context.Context, db store.DB) (store.Found, error) { return store.LookUp(ctx, db, e.row()) })
+	return err == nil && found.State == store.Done
 }
 
 // try makes a first try of an event, until ctx ends. If it may not begin now, no handler runs, and the outcome is
