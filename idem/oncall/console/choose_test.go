@@ -14,7 +14,7 @@ func TestEventsOfCheckboxesAreActedUponAndNoOthers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
 	a.letters("e1", "e2", "e3")
-	a.accept(a.processor.Accept, idem.Event{ID: "n1", Type: "paid", Payload: body("n1")})
+	a.accept(a.first.Accept, idem.Event{ID: "n1", Type: "paid", Payload: body("n1")})
 	a.fix()
 	list := a.get("events?source=letters")
 	if n := strings.Count(list.body, `type="checkbox" form="choose" name="event"`); n != 3 || strings.Contains(list.body, "checked") {

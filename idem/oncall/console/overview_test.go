@@ -114,7 +114,7 @@ func TestOverviewSaysWhatFailsWhatWaitsBehindParked(t *testing.T) {
 	if err := a.inbox.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	page := console.New(a.inbox, a.processor)
+	page := console.New(a.inbox, a.first)
 	page.Access, a.handler = a.page.Access, page
 	page.WaitForAll()
 	t.Cleanup(page.Close)
