@@ -145,7 +145,7 @@ func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
 			}
 			s.wantPruned(s.first, int64(c.forgotten))
 
-			want := append(c.events, "pending-1", "pending-10", "pending-50", "retrying-1", "retrying-10", "retrying-50")
+			want := append(c.events, "pending-1", "pending-10", "pending-50")
 			const events = `select coalesce(array_agg(substr(event, 8) order by event), '{}') from idem_events where starts_with(event, 'notes/')`
 			if diff := cmp.Diff(sorted(want), queryOne[[]string](s, events)); diff != "" {
 				t.Error("events (-want +got):\n" + diff)

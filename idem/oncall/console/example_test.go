@@ -87,6 +87,7 @@ func ExampleHandler_charges() {
 		_, failure := inbox.Accept(ctx, asaas.Identify(body))
 		err = errors.Join(err, failure)
 	}
+	err = errors.Join(err, inbox.Drain(ctx)) // as workers do
 	if err != nil {
 		log.Print(err)
 		return

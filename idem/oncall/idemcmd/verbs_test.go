@@ -368,7 +368,7 @@ func TestAcknowledgeSaysWhyItLeavesEventsAlone(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.badNight()
-	s.exec(`update idem_payloads set held = true where event = 'notes//bad_5&77'`)
+	s.exec(`update idem_events set state = 'pending', attempts = 0 where event = 'notes//bad_5&77'; update idem_payloads set failures = null where event = 'notes//bad_5&77'`)
 	s.want(command.Done, "1 event of notes: acknowledged, not processed\n",
 		"idem: 1 of the 2 events of notes left alone: waiting for their turn and never tried, being processed, or done by now\n",
 		"acknowledge", "bad_2", "bad_5&77", "-reason", "ticket 7", "-as", "ana", "-yes")
