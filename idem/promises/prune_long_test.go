@@ -154,8 +154,8 @@ func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
 			if diff := cmp.Diff(c.doneBodies, queryOne[[]string](s, bodies)); diff != "" {
 				t.Error("payloads of what is done (-want +got):\n" + diff)
 			}
-			if n := queryOne[int](s, `select count(*) from idem_payloads`); n != c.openKept+6 {
-				t.Errorf("%d payloads of what is not done are kept, want %d", n, c.openKept+6)
+			if n := queryOne[int](s, `select count(*) from idem_payloads`); n != c.openKept+3 {
+				t.Errorf("%d payloads of what is not done are kept, want %d", n, c.openKept+3)
 			}
 			if n := queryOne[int](s, `select (select count(*) from idem_events where starts_with(event, 'notes2/')) + (select count(*) from idem_archive where starts_with(event, 'notes2/'))`); n != 3 {
 				t.Errorf("%d rows of another source are left of 3", n)
