@@ -24,8 +24,9 @@
 //	            if that is set
 //	handlers    fewer than MaxFailures different events in a row have failed in the
 //	            workers of this process
-//	answer within  with WorkFirst: of the last first tries, no more than one in twenty took longer than
-//	            AnswerWithin. The handlers of those run twice
+//	answer within
+//	            with WorkFirst: AnswerWithin has ended at most one in twenty of the last first tries, of
+//	            which the handlers run again in workers
 //	retrying    no event has failed for longer than MaxRetrying, or was started more than
 //	            ten times by workers, whether that counted as a failure or not
 //	parked      fewer than MaxParked events are parked and not acknowledged: see
