@@ -268,12 +268,12 @@ func TestRetentionThatIsTooShortIsRefused(t *testing.T) {
 	short := 45 * time.Minute // 45 days were meant
 	s.first.Retention.Events, s.inbox.Retention.Events = short, short
 	for name, do := range map[string]func() error{
-		"Prune of the other":      func() error { _, err := s.first.Prune(t.Context()); return err },
-		"DryPrune":                func() error { _, err := engineOf(s.first).DryPrune(t.Context()); return err },
-		"Prune of an inbox":       func() error { _, err := s.inbox.Prune(t.Context()); return err },
-		"Run":                     func() error { return s.inbox.Run(t.Context()) },
-		"Drain":                   func() error { return s.inbox.Drain(t.Context()) },
-		"Serve":                   func() error { return idem.Serve(t.Context(), &http.Server{Addr: "127.0.0.1:0"}, s.first) },
+		"Prune of the other": func() error { _, err := s.first.Prune(t.Context()); return err },
+		"DryPrune":           func() error { _, err := engineOf(s.first).DryPrune(t.Context()); return err },
+		"Prune of an inbox":  func() error { _, err := s.inbox.Prune(t.Context()); return err },
+		"Run":                func() error { return s.inbox.Run(t.Context()) },
+		"Drain":              func() error { return s.inbox.Drain(t.Context()) },
+		"Serve":              func() error { return idem.Serve(t.Context(), &http.Server{Addr: "127.0.0.1:0"}, s.first) },
 	} {
 		if err := do(); err == nil || !strings.Contains(err.Error(), "Retention is 45m0s") || !strings.Contains(err.Error(), "AllowProcessingTwice") {
 			t.Errorf("%s: %v, want it refused", name, err)
