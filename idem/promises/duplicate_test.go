@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
@@ -175,10 +176,15 @@ func TestEventInFlightIsNoOther(t *testing.T) {
 // Nothing is stored of which the others could be duplicates.
 func TestConcurrentDuplicatesOfAnIgnoredTypeAreAllIgnored(t *testing.T) {
 	t.Parallel()
+	nowhere, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nowhere.Close()
 	synctest.Test(t, func(t *testing.T) {
 		source := &slowIgnorer{}
 		source.Ignore("viewed")
-		p := newFirst(nil, source) // no pool: nobody asks Postgres
+		p := newFirst(nowhere, source) // nobody asks Postgres
 		p.Logger = nil
 		outcomes := make([]idem.Outcome, 10)
 		var deliveries sync.WaitGroup

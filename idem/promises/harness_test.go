@@ -99,11 +99,11 @@ func engineOf(r idem.Receiver) engine { return inside.Of[engine](r) }
 // inbox that works first behind a server and, once newInbox has made one, another that answers first.
 type app struct {
 	*testing.T
-	pool      *pgxpool.Pool
-	notes     *notes
-	first     *idem.Inbox
-	inbox     *idem.Inbox
-	url       string // of the processor, or of the inbox once there is one
+	pool  *pgxpool.Pool
+	notes *notes
+	first *idem.Inbox
+	inbox *idem.Inbox
+	url   string // of the processor, or of the inbox once there is one
 
 	mu       sync.Mutex
 	observed []idem.Observation
@@ -456,4 +456,3 @@ func (tx inTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	})
 	return tx.Tx.SendBatch(ctx, b)
 }
-

@@ -358,7 +358,7 @@ func (m *machine) GoOn() {
 		pause()
 	}
 	m.model.goOn(new(idem.Replayed))
-	}
+}
 
 // Fail has the next runs of handlers for one lane fail.
 func (m *machine) Fail() {

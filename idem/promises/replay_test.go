@@ -42,25 +42,29 @@ func TestUnhandledEventThatComesAgainIsDoneWithoutReplay(t *testing.T) {
 	s := newApp(t)
 	s.wantAnswer(newBody, http.StatusOK)
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
-	s.wantAnswer(newBody, http.StatusOK)
+	s.wantAnswer(newBody, http.StatusOK) // no workers run: it stays
+	s.wantState("e1", idem.StateUnhandled)
+	s.openInbox()
+	if o, err := s.inbox.Accept(t.Context(), identify([]byte(newBody))); o != idem.Pending || err != nil {
+		t.Errorf("Accept = %s, %v, want pending", o, err)
+	}
+	s.drain(1)
 	s.wantEffects(1)
 	s.wantState("e1", idem.StateDone)
 	s.wantPayload("e1", "")
 }
 
-func TestPoisonEventIsParkedAfterTenFailures(t *testing.T) {
+func TestPoisonEventIsParkedAfterMaxAttemptsAndReplayedAfterAFix(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
-	for range 9 {
-		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-		s.wantState("e1", stateRetrying)
-		s.wantPayload("e1", paid("e1")) // should the provider give up before
-	}
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.inbox = s.newInbox(s.pool)
+	s.inbox.MaxAttempts = 3
+	s.store(letter("e1", "o1", 0))
+	s.drain(3)
 	s.wantState("e1", idem.StateParked)
 	s.wantPayload("e1", paid("e1"))
-	if got := queryOne[string](s, `select attempts || ' ' || last_error from idem_events`); got != "10 no such order" {
+	if got := queryOne[string](s, `select attempts || ' ' || last_error from idem_events`); got != "3 no such order" {
 		t.Errorf("stored: %q", got)
 	}
 	s.wantEffects(0)
@@ -76,8 +80,11 @@ func TestParkedEventThatFailsAgainStaysParked(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.openInbox()
+	s.inbox.MaxAttempts = 1
+	s.store(letter("e1", "o1", 0))
+	s.drain(1)
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1})
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1})
 	s.wantState("e1", idem.StateParked)
 	s.wantPayload("e1", paid("e1"))
@@ -96,19 +103,6 @@ func TestUnhandledEventWhoseNewHandlerFailsIsNotLost(t *testing.T) {
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1})
 	s.wantState("e1", idem.StateParked)
 	s.wantPayload("e1", newBody)
-}
-
-// The handler existed and failed, then a deploy removed it: the provider is told
-// that the event is stored, so it must be, with its payload.
-func TestRetryingEventWhoseHandlerWentAwayIsKept(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	s.deploy(func(*notes) {})
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantState("e1", idem.StateUnhandled)
-	s.wantPayload("e1", paid("e1"))
 }
 
 func TestReplayTakesWhatItsFilterSays(t *testing.T) {
@@ -234,10 +228,11 @@ func TestStatsCountWhatIsNotDone(t *testing.T) {
 		}
 		return errors.New("no such order")
 	})
-	s.wantAnswer(paid("done"), http.StatusOK)
-	s.wantAnswer(paid("retrying"), http.StatusServiceUnavailable)
-	s.wantAnswer(paid("failed"), http.StatusServiceUnavailable)
-	s.wantAnswer(paid("failed"), http.StatusOK)
+	s.openInbox()
+	s.inbox.MaxAttempts = 1
+	s.store(letter("done", "o1", 0), letter("failed", "o2", 0))
+	s.drain(2)
+	s.store(letter("pending", "o3", 0))
 	s.wantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
 	s.wantAnswer(`{"id":"n2","type":"new"}`, http.StatusOK)
 	s.exec(`update idem_events set received_at = now() - interval '100 days' where event = 'notes//n1'`)
@@ -245,7 +240,7 @@ func TestStatsCountWhatIsNotDone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := idem.Stats{Parked: idem.Backlog{Events: 1}, Unhandled: idem.Backlog{Events: 2}}
+	want := idem.Stats{Pending: idem.Backlog{Events: 1}, Parked: idem.Backlog{Events: 1}, Unhandled: idem.Backlog{Events: 2}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(idem.Backlog{}, "Oldest")); diff != "" {
 		t.Error("Stats (-want +got):\n" + diff)
 	}
@@ -346,16 +341,14 @@ func TestReplayOfPendingEventsDoesTheWorkOfAnInboxWithoutWorkers(t *testing.T) {
 	s.wantReplayed(idem.Filter{}, idem.Replayed{})
 	s.wantReplayed(idem.Filter{States: []idem.State{idem.StatePending}}, idem.Replayed{Done: 3, Failed: 1})
 	s.wantEffects(3)
-	s.wantState("bad1", idem.StatePending)
+	s.wantState("bad1", idem.StateParked)
 	if got := queryOne[string](s, `select attempts || ' ' || last_error from idem_events where event like '%bad1'`); got != "1 no such order" {
 		t.Errorf("stored of the event that failed: %q", got)
 	}
 	if left := queryOne[int](s, `select count(*) from idem_payloads`); left != 1 {
 		t.Errorf("%d payloads are left, want that of the event that failed", left)
 	}
-	s.drain(1) // bad1: nothing else is left to do
-	s.wantEffects(3)
-	s.wantState("bad1", idem.StateParked)
+	s.drain(0) // nothing is left to do
 }
 
 func TestReplayOfAPendingEventLeavesItBehindTheEarlierOneAndSaysSo(t *testing.T) {

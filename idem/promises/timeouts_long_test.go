@@ -91,7 +91,7 @@ func TestErrorOfATimeoutSaysWhatTookHowLongAndWhatToDo(t *testing.T) {
 			s := newApp(t)
 			s.on(c.handler)
 			s.first.Timeout = 5 * time.Second // which it has to begin in
-			for range 10 { // a failure that is not counted in a second is delivered again
+			for range 10 {                    // a failure that is not counted in a second is delivered again
 				if status, _ := s.deliver(paid("e1")); status == http.StatusOK {
 					break
 				}

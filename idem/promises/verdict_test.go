@@ -160,46 +160,15 @@ func TestReplayGoesOnBehindACommitWithoutAnAnswer(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	for _, id := range []string{"e1", "e2", "e3"} {
-		s.wantAnswer(fmt.Sprintf(`{"id":%q,"type":"paid","order":%q}`, id, id), http.StatusOK)
-	}
+	s.openInbox()
+	s.store(letter("e1", "e1", 1), letter("e2", "e2", 2), letter("e3", "e3", 3))
+	s.drain(3)
 	broken = true
 	if r, err := s.first.Replay(t.Context(), idem.Filter{}); err != nil || r.Done != 2 || r.Failed != 1 {
 		t.Errorf("Replay = %+v, %v, want two done and one failed", r, err)
 	}
 	s.wantRow("e2", `(state, attempts)`, `(parked,2)`)
 	s.wantEffects(2)
-}
-
-// Followers of parked events are gone on with in the background, and one without a verdict is in
-// nobody's way.
-func TestWhatWaitsForOthersGoesOnBehindACommitWithoutAnAnswer(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	broken := true
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		switch {
-		case broken:
-			return idem.NoRetry(errors.New("no such order"))
-		case n.ID == "a2":
-			return errors.Join(pay(ctx, tx, n), s.endSession(ctx, tx))
-		}
-		return pay(ctx, tx, n)
-	})
-	for _, id := range []string{"a1", "a2", "b1", "b2"} {
-		s.wantAnswer(fmt.Sprintf(`{"id":%q,"type":"paid","order":%q}`, id, id[:1]), http.StatusOK)
-	}
-	broken = false
-	for _, head := range []string{"a1", "b1"} { // the provider delivers them again
-		s.wantAnswer(fmt.Sprintf(`{"id":%q,"type":"paid","order":%q}`, head, head[:1]), http.StatusOK)
-	}
-	if err := s.await(t.Context(), `select state = 'done' from idem_events where event = 'notes//b2'`); err != nil {
-		t.Fatal("b2 waits behind a2, which is of another entity: ", err)
-	}
-	if err := s.await(t.Context(), `select state = 'parked' and attempts > 0 from idem_events where event = 'notes//a2'`); err != nil {
-		t.Fatal(err)
-	}
-	s.wantEffects(3)
 }
 
 func TestDrainLeavesWhatItCannotBeginAndNamesIt(t *testing.T) {
