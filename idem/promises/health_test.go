@@ -99,6 +99,25 @@ func TestAnEventThatFailsForLongMakesHealthRed(t *testing.T) {
 	s.wantHealth("it is parked", s.newHealth(s.inbox), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first failing, paid")
 }
 
+// Their handlers run twice.
+func TestFirstTriesThatTakeLongerThanAnswerWithinMakeHealthRed(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.workersElsewhere("notes")
+	s.on(func(ctx context.Context, _ pgx.Tx, _ *note) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	s.first.AnswerWithin = 20 * time.Millisecond
+	for n := range 20 {
+		if n == 19 {
+			s.wantHealth("19 are too few to say", s.newHealth(s.first), "", "")
+		}
+		s.wantAnswer(about(fmt.Sprint(n), "paid", fmt.Sprint(n)), http.StatusOK)
+	}
+	s.wantHealth("20 of 20", s.newHealth(s.first), "answer within", "of the last 20 first tries AnswerWithin has ended 20: their handlers run again in workers")
+}
+
 func TestEventsThatNoWorkerTakesMakeHealthRed(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)

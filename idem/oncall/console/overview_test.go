@@ -237,3 +237,10 @@ func TestEachCheckOfHealthHasAHeadline(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyAnInboxThatAnswersFirstNeedsWorkersBeforeAnEventWaits(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	a.get("").want(200, "letters: No workers are alive: what comes is stored, and waits for them.")
+	a.get("").without("<bdi>notes</bdi>: ")
+}
