@@ -77,6 +77,7 @@ func (i *Inbox) dryReplay(ctx context.Context, f Filter, report replayReport) (s
 	if err != nil {
 		return sum, fmt.Errorf("idem: listing events: %w", store.Explain(err))
 	}
+	var done []string
 	for row, err := range i.load(ctx, keys) {
 		if err != nil {
 			return sum, err
@@ -89,11 +90,15 @@ func (i *Inbox) dryReplay(ctx context.Context, f Filter, report replayReport) (s
 			outcome = Parked
 		}
 		sum.add(outcome)
+		if outcome == Done {
+			done = append(done, row.RowKey())
+		}
 		if report != nil {
 			report(sum, Event(row.Event), errors.Unwrap(failure)) // without the event's name, as a replay's error is
 		}
 	}
-	return sum, nil
+	sum.Overtaken, err = i.findOvertaken(ctx, done)
+	return sum, err
 }
 
 // dryDelivery handles a delivery with [DryRunHeader]: a dry run of the event's handler, or of no handler if

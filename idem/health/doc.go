@@ -24,6 +24,9 @@
 //	            if that is set
 //	handlers    fewer than MaxFailures different events in a row have failed in the
 //	            workers of this process
+//	answer within
+//	            with WorkFirst: AnswerWithin has ended at most one in twenty of the last first tries, of
+//	            which the handlers run again in workers
 //	retrying    no event has failed for longer than MaxRetrying, or was started more than
 //	            ten times by workers, whether that counted as a failure or not
 //	parked      fewer than MaxParked events are parked and not acknowledged: see
@@ -77,8 +80,8 @@
 // The checks run once a second at most, however many requests come; concurrent
 // requests share a run. The parts are examined at the same time. A part that panics, or does
 // not return, fails. The retrying, held and parked checks read all events that are not done,
-// so each of them takes at most a twentieth of the time. With some hundred thousand such
-// events a check takes longer than Timeout; then it says that it does not know, and passes.
+// so each of them takes at most a twentieth of the time. Where that takes longer than Timeout,
+// with some hundred thousand such events, a check looks at 100,000 of them, and says so.
 //
 // # Alert on it, do not restart because of it
 //

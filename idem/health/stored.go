@@ -47,9 +47,9 @@ type receiver struct {
 
 	// The last looks at the stored events. Each reads all that is not done.
 	due, ahead lastLook[time.Duration] // how old the oldest is
-	retrying   lastLook[store.FailingEvents]
-	standing   lastLook[store.Standing]
-	parked     lastLook[store.ParkedEvents]
+	retrying   lastLook[seen[store.FailingEvents]]
+	standing   lastLook[seen[store.Standing]]
+	parked     lastLook[seen[store.ParkedEvents]]
 	unscoped   lastLook[bool]
 }
 
@@ -66,10 +66,10 @@ func (r *receiver) Examine(ctx context.Context, limits check.Limits) []check.Res
 	if limits.MaxPending > 0 {
 		r.examineDue(ctx, x)
 	}
-	examine(ctx, x, "held", &r.standing, store.FindStanding, sayStanding)
+	examineOpen(ctx, x, "held", &r.standing, store.FindStanding, sayStanding)
 	if limits.MaxParked > 0 {
 		var n *int64
-		examine(ctx, x, "parked", &r.parked, store.FindParked, func(found store.ParkedEvents) (bool, string) {
+		examineOpen(ctx, x, "parked", &r.parked, store.FindParked, func(found store.ParkedEvents) (bool, string) {
 			n = &found.N
 			return sayParked(found, limits.MaxParked)
 		})
@@ -90,7 +90,7 @@ func sayUnscoped(found bool) (healthy bool, says string) {
 }
 
 func (r *receiver) examineRetrying(ctx context.Context, x *examination) {
-	examine(ctx, x, "retrying", &r.retrying, store.FindFailing, func(found store.FailingEvents) (bool, string) {
+	examineOpen(ctx, x, "retrying", &r.retrying, store.FindFailing, func(found store.FailingEvents) (bool, string) {
 		healthy, says := sayAge(found.Oldest, x.limits.MaxRetrying, "none fails that nobody has acknowledged", "the oldest event that fails came %s ago",
 			"an event has failed for %s: fix what its error says, see idem list -failed, or acknowledge it with idem acknowledge until you do: the workers try it again, and park it in the end")
 		return healthy, says + known(found.Acknowledged)
@@ -219,11 +219,50 @@ func examine[T any](
 	ctx context.Context, x *examination, name string, last *lastLook[T],
 	query func(context.Context, store.DB, string) (T, error), say func(T) (healthy bool, says string),
 ) {
+	look(x, name, last, func() (T, error) { return limited(ctx, x, query) }, say)
+}
+
+// seen is the result of a look at events that are not done.
+type seen[T any] struct {
+	found T
+	most  store.Most // that were looked at; 0 is all
+}
+
+// enough is the number of events that are looked at where Postgres takes longer than Timeout to look at all.
+const enough store.Most = 100_000
+
+// examineOpen adds a check of the events that are not done: of all of them, or of enough.
+func examineOpen[T any](
+	ctx context.Context, x *examination, name string, last *lastLook[seen[T]],
+	query func(context.Context, store.DB, string, store.Most) (T, error), say func(T) (healthy bool, says string),
+) {
+	of := func(most store.Most) (seen[T], error) {
+		found, err := limited(ctx, x, func(ctx context.Context, db store.DB, source string) (T, error) { return query(ctx, db, source, most) })
+		return seen[T]{found, most}, err
+	}
+	find := func() (seen[T], error) {
+		s, err := of(0)
+		if pgtx.Canceled(err) {
+			return of(enough)
+		}
+		return s, err
+	}
+	look(x, name, last, find, func(s seen[T]) (healthy bool, says string) {
+		healthy, says = say(s.found)
+		if s.most > 0 {
+			says += fmt.Sprintf("; so many events are not done, see idem stats, that this is said of %d of them", s.most)
+		}
+		return healthy, says
+	})
+}
+
+// look adds a check: say judges the result of find.
+func look[T any](x *examination, name string, last *lastLook[T], find func() (T, error), say func(T) (healthy bool, says string)) {
 	if !x.reached {
 		x.add(name, true, "it is not known while Postgres is not well", nil)
 		return
 	}
-	found, err := last.get(&x.late, func() (T, error) { return limited(ctx, x, query) })
+	found, err := last.get(&x.late, find)
 	switch {
 	case err == nil:
 		healthy, says := say(found)
@@ -237,7 +276,7 @@ func examine[T any](
 			x.add(name, false, locked, err)
 			return
 		}
-		x.add(name, true, "it is not known: Postgres took too long to look: so many events are not done, see idem stats", err)
+		x.add(name, true, "it is not known: Postgres took too long to look: see idem doctor", err)
 	case pgtx.Unavailable(err):
 		x.add(name, true, "it is not known: the connection was lost, it will be looked at again", err)
 	default:

@@ -37,7 +37,7 @@ func TestCanaryProvesThatPostgresTakesWritesAndStoresNothing(t *testing.T) {
 	s.openInbox()
 	server := httptest.NewServer(s.inbox)
 	t.Cleanup(server.Close)
-	for mode, url := range map[string]string{"processor": s.url, "inbox": server.URL} {
+	for mode, url := range map[string]string{"work first": s.url, "answer first": server.URL} {
 		if err := newCanary(url, "right").Send(t.Context()); err != nil {
 			t.Errorf("%s: %v", mode, err)
 		}

@@ -9,17 +9,20 @@ import (
 	"time"
 )
 
-// Where there is much to read, that is no outage.
-func TestABacklogThatTakesTooLongToReadIsNotRed(t *testing.T) {
+// Where there is much to read, that is no outage: health looks at a part.
+func TestABacklogThatTakesTooLongToReadIsLookedAtInPart(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.exec(`alter table idem_payloads rename to idem_payloads_rows`)
-	s.exec(`create view idem_payloads as select * from idem_payloads_rows where (select count(*) from pg_sleep(3600)) > 0`)
+	s.exec(`insert into idem_events (event, type, key, state) select 'notes//' || n, 'paid', '', case n when 1 then 'parked' else 'pending' end from generate_series(1, 100000) n;
+		insert into idem_payloads (event, source, received_at, body) select event, 'notes', now(), '' from idem_events;
+		analyze idem_events; analyze idem_payloads;
+		alter table idem_payloads rename to idem_payloads_rows;
+		create view idem_payloads as select * from idem_payloads_rows union all select * from idem_payloads_rows where (select count(*) from pg_sleep(3600)) > 0`)
 	h := s.newHealth(s.first)
-	h.Timeout = 5 * time.Second // enough for the query that waits for nobody
-	s.wantHealth("it takes long", h, "", "")
+	h.Timeout, h.MaxPending = 5*time.Second, 0 // enough for the looks that wait for nobody
+	s.wantHealth("it takes long", h, "parked", "1 events are parked, …so many events are not done, see idem stats, that this is said of 100000 of them")
 	for _, c := range h.Report().Checks {
-		if c.Name == "retrying" && !strings.Contains(c.Says, "it is not known: Postgres took too long to look: so many events are not done") {
+		if c.Name == "retrying" && !strings.Contains(c.Says, "none fails that nobody has acknowledged; so many events are not done") {
 			t.Errorf("%+v", c)
 		}
 	}

@@ -82,18 +82,22 @@ func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T)
 			t.Errorf("Acknowledge = %d, %v, want %d", n, err, want)
 		}
 	}
+	s.openInbox()
+	s.inbox.MaxAttempts = 1
 	s.fails("first", "second")
-	s.wantAnswer(about("first", "paid", "o1"), http.StatusOK)
+	s.store(at(1, "first", "paid", "o1"))
+	s.drain(1)
 	s.wantHealth("parked", s.newHealth(s.first), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first first, paid")
 	acknowledges(idem.Filter{IDs: []string{"first"}}, 1)
 	s.wantHealth("acknowledged", s.newHealth(s.first), "", "")
 	s.wantState("first", idem.StateParked)
 
-	s.wantAnswer(about("second", "refunded", "o1"), http.StatusOK) // waits for the first
+	s.store(at(2, "second", "refunded", "o1")) // waits for the first
 	s.wantHealth("another waits for it", s.newHealth(s.first), "held", "1 of o1, refunded, for first")
 	acknowledges(idem.Filter{IDs: []string{"first", "second"}}, 1) // the second was never tried
 	s.fails("second")
-	s.replays(idem.Filter{IDs: []string{"first"}}, idem.Replayed{Done: 1, Failed: 1})
+	s.replays(idem.Filter{IDs: []string{"first"}}, idem.Replayed{Done: 1})
+	s.drain(1)
 	s.wantHealth("and failed in its turn", s.newHealth(s.first), "parked", "first second, refunded")
 
 	two := s.newHealth(s.first)
@@ -116,16 +120,14 @@ func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T)
 	}
 
 	second := idem.Filter{IDs: []string{"second"}}
-	inbox := s.openInbox().inbox
-	inbox.MaxAttempts = 1
 	for _, again := range []struct {
 		how  string
 		fail func()
 	}{
 		{"a replay", func() { s.replays(second, idem.Replayed{Failed: 1}) }},
-		{"the provider delivers it", func() { s.wantAnswer(about("second", "refunded", "o1"), http.StatusOK) }},
+		{"the provider delivers it", func() { s.store(at(2, "second", "refunded", "o1")); s.drain(1) }},
 		{"workers", func() {
-			if n, err := inbox.Requeue(t.Context(), second); n != 1 || err != nil {
+			if n, err := s.inbox.Requeue(t.Context(), second); n != 1 || err != nil {
 				t.Errorf("Requeue = %d, %v", n, err)
 			}
 			s.drain(1)

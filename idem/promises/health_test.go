@@ -76,24 +76,46 @@ func TestStrangersDoNotMakeHealthRed(t *testing.T) {
 
 func TestAnEventThatFailsForLongMakesHealthRed(t *testing.T) {
 	t.Parallel()
-	s := newApp(t)
+	s := newInboxApp(t)
 	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
-	s.wantAnswer(paid("failing"), http.StatusServiceUnavailable)
-	s.wantAnswer(newBody, http.StatusOK) // unhandled, of which no provider knows
+	s.inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
+	s.inbox.MaxAttempts = 2
+	s.wantAnswer(newBody, http.StatusOK) // unhandled, and of no age
+	s.store(letter("failing", "o2", 0))
+	s.drain()
 	age := func(minutes int) {
 		s.exec(fmt.Sprintf(`update idem_payloads set received_at = now() - interval '%d minutes'`, minutes))
 	}
 	age(9)
-	s.wantHealth("9 minutes", s.newHealth(s.first), "", "")
+	s.wantHealth("9 minutes", s.newHealth(s.inbox), "", "")
 	age(11)
-	s.wantHealth("11 minutes", s.newHealth(s.first), "retrying", "an event has failed for 11m…: fix what its error says")
-	off := s.newHealth(s.first)
+	s.wantHealth("11 minutes", s.newHealth(s.inbox), "retrying", "an event has failed for 11m…: fix what its error says")
+	s.wantHealth("another process of the source says so, too", s.newHealth(s.first), "retrying", "an event has failed for 11m")
+	off := s.newHealth(s.inbox)
 	off.MaxRetrying = 0
 	s.wantHealth("it does not look", off, "", "")
-	s.openInbox()
-	s.wantHealth("an inbox does not wait for the provider", s.newHealth(s.inbox), "", "")
-	s.exec(`update idem_events set state = 'parked' where state = 'retrying'`)
-	s.wantHealth("it is parked", s.newHealth(s.first), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first failing, paid")
+	s.exec(`update idem_payloads set due_at = now() where event like '%failing'`)
+	s.drain(1)
+	s.wantHealth("it is parked", s.newHealth(s.inbox), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first failing, paid")
+}
+
+// Their handlers run twice.
+func TestFirstTriesThatTakeLongerThanAnswerWithinMakeHealthRed(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.workersElsewhere("notes")
+	s.on(func(ctx context.Context, _ pgx.Tx, _ *note) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	s.first.AnswerWithin = 20 * time.Millisecond
+	for n := range 20 {
+		if n == 19 {
+			s.wantHealth("19 are too few to say", s.newHealth(s.first), "", "")
+		}
+		s.wantAnswer(about(fmt.Sprint(n), "paid", fmt.Sprint(n)), http.StatusOK)
+	}
+	s.wantHealth("20 of 20", s.newHealth(s.first), "answer within", "of the last 20 first tries AnswerWithin has ended 20: their handlers run again in workers")
 }
 
 func TestEventsThatNoWorkerTakesMakeHealthRed(t *testing.T) {
@@ -118,7 +140,6 @@ func TestEventsThatNoWorkerTakesMakeHealthRed(t *testing.T) {
 	s.wantHealth("it has just become due", s.newHealth(s.inbox), "", "")
 	due(6)
 	s.wantHealth("nobody takes it", s.newHealth(s.inbox), "workers", "an event has been due for 6m…: no workers are alive")
-	s.wantHealth("a Processor has no workers for it", s.newHealth(s.first), "workers", "have it Replay those that are pending, or have an Inbox run")
 	off := s.newHealth(s.inbox)
 	off.MaxPending = 0
 	s.wantHealth("it does not look", off, "", "")
@@ -248,7 +269,7 @@ func TestHealthHasTheChecksOfEachReceiver(t *testing.T) {
 		names = append(names, c.Name)
 	}
 	if diff := cmp.Diff([]string{
-		"postgres", "deliveries", "refused", "retrying", "workers", "held", "parked",
+		"postgres", "deliveries", "refused", "handlers", "answer within", "retrying", "workers", "clock", "held", "parked",
 		"postgres", "deliveries", "refused", "handlers", "retrying", "workers", "clock", "held", "parked",
 	}, names); diff != "" {
 		t.Errorf("checks (-want +got):\n%s", diff)

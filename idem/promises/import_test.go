@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,7 +20,7 @@ import (
 
 func TestImportedEventThatComesAgainIsADuplicateWithoutAConflict(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *app{"inline": newApp, "inbox": newInboxApp} {
+	for name, open := range map[string]func(*testing.T) *app{"work first": newApp, "answer first": newInboxApp} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
@@ -93,25 +92,29 @@ func TestImportedEventThatWaitsHereIsNotDoneAgainAndItsEntityGoesOn(t *testing.T
 		{"it had no handler", func(s *till) {
 			s.wantAnswer(`{"id":"e1","type":"new","order":"o1"}`, http.StatusOK)
 		}, nil},
-		{"it has failed, and the provider delivers it again", func(s *till) {
+		{"it has failed, and is tried again", func(s *till) {
 			s.fails("e1")
-			s.wantAnswer(about("e1", "paid", "o1"), http.StatusServiceUnavailable)
+			s.inbox.MaxAttempts = 2
+			s.store(at(0, "e1", "paid", "o1"))
+			s.drain(1)
 		}, nil},
 		{"it is parked, and another waits for it", func(s *till) {
 			s.fails("e1")
-			s.wantAnswer(about("e1", "paid", "o1"), http.StatusOK)
-			s.wantAnswer(about("e2", "refunded", "o1"), http.StatusOK)
+			s.store(at(1, "e1", "paid", "o1"))
+			s.drain(1)
+			s.store(at(2, "e2", "refunded", "o1"))
 		}, []string{"e2 refunded"}},
 		{"it waits for another", func(s *till) {
 			s.fails("e0")
-			s.wantAnswer(about("e0", "paid", "o1"), http.StatusOK)
-			s.wantAnswer(about("e1", "refunded", "o1"), http.StatusOK)
-			s.wantAnswer(about("e2", "paid", "o1"), http.StatusOK)
+			s.store(at(0, "e0", "paid", "o1"), at(1, "e1", "refunded", "o1"), at(2, "e2", "paid", "o1"))
+			s.drain(1)
 		}, []string{"e0 paid", "e2 paid"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()
 			s := newTill(t)
+			s.openInbox()
+			s.inbox.MaxAttempts = 1
 			c.wait(s)
 			s.imports(operator.Imported{Completed: 1}, doneBefore("e1")...)
 			s.wantState("e1", idem.StateDone)
@@ -125,7 +128,8 @@ func TestImportedEventThatWaitsHereIsNotDoneAgainAndItsEntityGoesOn(t *testing.T
 			if _, err := s.first.Replay(t.Context(), idem.Filter{}); err != nil {
 				t.Error(err)
 			}
-			s.untilLedger(len(c.ledger))
+			s.openInbox()
+			s.drain()
 			s.wantAnswer(about("e1", "paid", "o1"), http.StatusOK)
 			s.wantLedger(c.ledger...)
 		})
@@ -174,31 +178,21 @@ func TestImportTakesNoEventForDoneThatTheOldProgramHasNotDone(t *testing.T) {
 // What runs here may come to its end, and then both would have its effect: somebody has to look.
 func TestImportLeavesWhatIsBeingProcessed(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"a provider's next delivery", "a worker", "a worker that has claimed it, and not begun"} {
+	for _, mode := range []string{"a worker", "a worker that has claimed it, and not begun"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			s := newInboxApp(t)
 			entered, release := make(chan struct{}), make(chan struct{})
-			var fixed atomic.Bool
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				if !fixed.Load() {
-					return errors.New("no such order")
-				}
 				close(entered)
 				<-release
 				return pay(ctx, tx, n)
 			})
-			s.acceptAs(s.first, idem.Retrying)
-			fixed.Store(true)
 			var work sync.WaitGroup
-			switch mode {
-			case "a provider's next delivery":
-				work.Go(func() { s.acceptAs(s.first, idem.Done) })
-			case "a worker":
-				s.wantRequeued(idem.Filter{States: []idem.State{stateRetrying}}, 1)
+			s.store(letter("e1", "o1", 1))
+			if mode == "a worker" {
 				work.Go(func() { s.drain(1) })
-			default:
-				s.wantRequeued(idem.Filter{States: []idem.State{stateRetrying}}, 1)
+			} else {
 				s.claimElsewhere("e1")
 				close(entered)
 			}
@@ -217,6 +211,15 @@ func TestImportLeavesWhatIsBeingProcessed(t *testing.T) {
 			s.wantEffects(0)
 		})
 	}
+}
+
+func TestImportWaitsForAFirstTry(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	delivered := s.startDelivery() // which goes on once the import waits for it
+	s.imports(operator.Imported{Known: 1}, doneBefore("e1")...)
+	delivered()
+	s.wantEffects(1)
 }
 
 func TestImportedEventsAreFoundByTheirEntity(t *testing.T) {

@@ -121,7 +121,7 @@ func TestOperatorRefusesWhatCannotBeRecordedOrMeant(t *testing.T) {
 		"workers that are not there": {func() error {
 			_, err := acted(t.Context(), "")(operator.New(s.first, "ana").PlanRequeue(t.Context(), idem.Filter{}))
 			return err
-		}, "a Processor has no workers"},
+		}, "no workers of this source are alive"},
 	} {
 		if err := c.do(); err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v, want it to say %q", name, err, c.say)

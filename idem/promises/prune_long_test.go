@@ -145,7 +145,7 @@ func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
 			}
 			s.wantPruned(s.first, int64(c.forgotten))
 
-			want := append(c.events, "pending-1", "pending-10", "pending-50", "retrying-1", "retrying-10", "retrying-50")
+			want := append(c.events, "pending-1", "pending-10", "pending-50")
 			const events = `select coalesce(array_agg(substr(event, 8) order by event), '{}') from idem_events where starts_with(event, 'notes/')`
 			if diff := cmp.Diff(sorted(want), queryOne[[]string](s, events)); diff != "" {
 				t.Error("events (-want +got):\n" + diff)
@@ -154,8 +154,8 @@ func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
 			if diff := cmp.Diff(c.doneBodies, queryOne[[]string](s, bodies)); diff != "" {
 				t.Error("payloads of what is done (-want +got):\n" + diff)
 			}
-			if n := queryOne[int](s, `select count(*) from idem_payloads`); n != c.openKept+6 {
-				t.Errorf("%d payloads of what is not done are kept, want %d", n, c.openKept+6)
+			if n := queryOne[int](s, `select count(*) from idem_payloads`); n != c.openKept+3 {
+				t.Errorf("%d payloads of what is not done are kept, want %d", n, c.openKept+3)
 			}
 			if n := queryOne[int](s, `select (select count(*) from idem_events where starts_with(event, 'notes2/')) + (select count(*) from idem_archive where starts_with(event, 'notes2/'))`); n != 3 {
 				t.Errorf("%d rows of another source are left of 3", n)

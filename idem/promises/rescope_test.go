@@ -55,9 +55,13 @@ func TestEventThatComesAgainUnderANewScopeIsDoneOnce(t *testing.T) {
 			func(s *flaky) idem.Outcome { return again(s, s.inbox) }, idem.Duplicate,
 		},
 		{
-			"it has failed, and the provider delivers it again",
-			func(s *flaky) { s.failing(s.first, idem.Retrying) },
-			func(s *flaky) idem.Outcome { return again(s, s.first) }, idem.Done,
+			"it has failed, and is tried again",
+			func(s *flaky) { s.failing(2) },
+			func(s *flaky) idem.Outcome {
+				s.exec(`update idem_payloads set due_at = now()`)
+				defer s.drain(1)
+				return again(s, s.inbox)
+			}, idem.Duplicate,
 		},
 		{
 			"it waits for the workers",
@@ -66,7 +70,7 @@ func TestEventThatComesAgainUnderANewScopeIsDoneOnce(t *testing.T) {
 		},
 		{
 			"it is parked, and replayed",
-			func(s *flaky) { s.failing(s.first, idem.Parked) },
+			func(s *flaky) { s.failing(1) },
 			func(s *flaky) idem.Outcome {
 				s.wantReplayed(idem.Filter{Scopes: []string{"shop"}}, idem.Replayed{Done: 1})
 				return again(s, s.first)
@@ -76,7 +80,7 @@ func TestEventThatComesAgainUnderANewScopeIsDoneOnce(t *testing.T) {
 			"it is parked, and its body is kept when it is done",
 			func(s *flaky) {
 				s.first.KeepPayloads = true
-				s.failing(s.first, idem.Parked)
+				s.failing(1)
 				s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 			},
 			func(s *flaky) idem.Outcome {
@@ -446,11 +450,13 @@ type flaky struct {
 	fails atomic.Bool
 }
 
-// failing delivers e1 while its handler fails.
-func (s *flaky) failing(r idem.Receiver, want idem.Outcome) {
+// failing has workers fail to process e1, of most attempts.
+func (s *flaky) failing(most int) {
 	s.Helper()
+	s.inbox.MaxAttempts = most
 	s.fails.Store(true)
-	s.acceptAs(r, want)
+	s.store(letter("e1", "o1", 1))
+	s.drain(1)
 	s.fails.Store(false)
 }
 

@@ -3,7 +3,7 @@
 //
 //	go run ./internal/upgrade v0.1.0
 //
-// It runs an inbox and a processor of the code as it is on a Postgres for tests, and
+// It runs an inbox of the code as it is on a Postgres for tests, and
 // writes what they leave there into internal/upgrade/testdata: SQL that makes the
 // tables, and the rows. Commit the file with the version. It is never changed after
 // that.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -24,10 +23,10 @@ import (
 // All of its handlers work, and send the event's id to handled.
 type upgraded struct {
 	*testing.T
-	pool      *pgxpool.Pool
-	processor *idem.Processor
-	inbox     *idem.Inbox
-	handled   chan string
+	pool    *pgxpool.Pool
+	first   *idem.Inbox // works first
+	inbox   *idem.Inbox
+	handled chan string
 }
 
 // eachVersion runs a test on the tables of each frozen version, which are migrated, and on those of this version as
@@ -77,8 +76,9 @@ func upgrade(t *testing.T, frozen string) *upgraded {
 		}
 		return nil
 	})
-	u.processor, u.inbox = idem.NewProcessor(u.pool, source), idem.NewInbox(u.pool, source)
-	u.processor.Logger, u.inbox.Logger = nil, nil
+	u.first, u.inbox = idem.NewInbox(u.pool, source), idem.NewInbox(u.pool, source)
+	u.first.WorkFirst = true
+	u.first.Logger, u.inbox.Logger = nil, nil
 	u.inbox.Workers = 1
 	return u
 }
@@ -95,7 +95,7 @@ func (u *upgraded) exec(sql string) {
 	}
 }
 
-func (u *upgraded) accept(r idem.Receiver, e idem.Event, want idem.Outcome) {
+func (u *upgraded) accept(r *idem.Inbox, e idem.Event, want idem.Outcome) {
 	u.Helper()
 	if outcome, err := r.Accept(u.Context(), e); outcome != want {
 		u.Errorf("%s is %s, %v, want %s", e.ID, outcome, err, want)
@@ -104,7 +104,7 @@ func (u *upgraded) accept(r idem.Receiver, e idem.Event, want idem.Outcome) {
 
 func (u *upgraded) replay(ids ...string) {
 	u.Helper()
-	sum, err := u.processor.Replay(u.Context(), idem.Filter{IDs: ids})
+	sum, err := u.inbox.Replay(u.Context(), idem.Filter{IDs: ids})
 	if diff := cmp.Diff(idem.Replayed{Done: len(ids)}, sum); diff != "" || err != nil {
 		u.Errorf("a replay of %q, %v (-want +got):\n%s", ids, err, diff)
 	}
@@ -132,7 +132,7 @@ func (u *upgraded) taken() (ids []string) {
 // stored returns an event as it is stored.
 func (u *upgraded) stored(id string) idem.StoredEvent {
 	u.Helper()
-	found, err := operator.New(u.processor, "").WithID(u.Context(), id)
+	found, err := operator.New(u.inbox, "").WithID(u.Context(), id)
 	if err != nil || len(found) != 1 {
 		u.Fatalf("%d events are %s, %v, want 1", len(found), id, err)
 	}
@@ -155,10 +155,10 @@ func (u *upgraded) wantDone(ids ...string) {
 func TestAfterAnUpgradeNoDoneOrDiscardedEventIsHandledAgain(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(u *upgraded) {
-		for _, r := range []idem.Receiver{u.processor, u.inbox} {
+		for _, r := range []*idem.Inbox{u.first, u.inbox} {
 			u.accept(r, event("done", "works", "pay_1", 1), idem.Duplicate)
 			u.accept(r, event("archived", "works", "pay_2", 1), idem.Duplicate)
-			u.accept(r, event("discarded", "fails", "pay_6", 1), idem.Duplicate)
+			u.accept(r, event("discarded", "gives up", "pay_6", 1), idem.Duplicate)
 		}
 		u.drain() // with what waits
 		for _, id := range u.taken() {
@@ -193,18 +193,10 @@ func TestAfterAnUpgradeWorkersGoOnWithWhatIsPendingInItsOrder(t *testing.T) {
 	})
 }
 
-func TestAfterAnUpgradeARetryingEventIsHandledWhenItComesAgain(t *testing.T) {
-	t.Parallel()
-	eachVersion(t, func(u *upgraded) {
-		u.accept(u.processor, event("retrying", "fails", "pay_3", 1), idem.Done)
-		u.wantDone("retrying")
-	})
-}
-
 func TestAfterAnUpgradeAnAcknowledgedEventIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(u *upgraded) {
-		if u.stored("acknowledged").AcknowledgedAt.IsZero() || !u.stored("head").AcknowledgedAt.IsZero() {
+		if u.stored("acknowledged").AcknowledgedAt.IsZero() || !u.stored("parked").AcknowledgedAt.IsZero() {
 			u.Error("of the parked events, not only the one is acknowledged that was")
 		}
 	})
@@ -222,28 +214,6 @@ func TestAfterAnUpgradeStoredEventsReplay(t *testing.T) {
 func TestAfterAnUpgradeWhatWaitsBehindAParkedEventGoesOn(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(u *upgraded) {
-		u.accept(u.processor, event("head", "fails", "pay_5", 1), idem.Done)
-		ctx, stop := context.WithTimeout(u.Context(), time.Minute)
-		defer stop()
-		ended := make(chan error, 1)
-		go func() { ended <- u.processor.Run(ctx) }()
-		for _, want := range []string{"head", "held"} {
-			select {
-			case id := <-u.handled:
-				if id != want {
-					u.Errorf("%s is handled, want %s", id, want)
-				}
-			case <-ctx.Done():
-				u.Fatalf("%s is not handled in time", want)
-			}
-		}
-		stop()
-		if err := <-ended; err != nil {
-			u.Error(err)
-		}
-		if s := u.stored("held"); s.State != idem.StateDone {
-			u.Errorf("held is %q, want done", s.State)
-		}
 		u.exec(`delete from idem_payloads where lane <> 'shop//pay_9'`) // what else waits
 		u.replay("parked")
 		u.drain()
@@ -254,8 +224,8 @@ func TestAfterAnUpgradeWhatWaitsBehindAParkedEventGoesOn(t *testing.T) {
 func TestAfterAnUpgradeTheAuditTrailIsThereAndGoesOn(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(u *upgraded) {
-		bruno := operator.New(u.processor, "bruno@shop")
-		if plan, err := bruno.PlanReplay(u.Context(), idem.Filter{IDs: []string{"head"}}); err != nil {
+		bruno := operator.New(u.inbox, "bruno@shop")
+		if plan, err := bruno.PlanReplay(u.Context(), idem.Filter{IDs: []string{"parked"}}); err != nil {
 			u.Error(err)
 		} else if _, err := plan.Do(u.Context(), "the order is there now"); err != nil {
 			u.Error(err)
@@ -286,7 +256,7 @@ update idem_events set received_at = now() - interval '50 days';
 update idem_payloads set received_at = now() - interval '50 days';
 update idem_prunes set ran_at = now() - interval '60 days'`)
 		for range 2 {
-			if _, err := u.processor.Prune(u.Context()); err != nil {
+			if _, err := u.inbox.Prune(u.Context()); err != nil {
 				u.Error(err)
 			}
 			u.exec(`update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`)
@@ -297,8 +267,8 @@ update idem_prunes set ran_at = now() - interval '60 days'`)
 			u.Fatal(err)
 		}
 		want := []string{
-			"shop//acknowledged parked", "shop//behind parked pending", "shop//behind pending pending", "shop//claimed pending", "shop//head parked",
-			"shop//held parked", "shop//later pending", "shop//parked parked", "shop//pending pending", "shop//retrying retrying",
+			"shop//acknowledged parked", "shop//behind parked pending", "shop//behind pending pending", "shop//claimed pending",
+			"shop//later pending", "shop//parked parked", "shop//pending pending",
 		}
 		if diff := cmp.Diff(want, left); diff != "" {
 			u.Errorf("events that are left (-want +got):\n%s", diff)

@@ -32,8 +32,8 @@ import (
 // runs it, and to health.New, which reports it:
 //
 //	canary := asaas.NewCanary("https://shop.example/webhooks/asaas", token)
-//	http.Handle("GET /health/webhooks", health.New(processor, canary))
-//	return idem.Serve(ctx, server, processor, canary)
+//	http.Handle("GET /health/webhooks", health.New(inbox, canary))
+//	return idem.Serve(ctx, server, inbox, canary)
 //
 // Each process that runs it makes its own deliveries, which any process behind the
 // address may answer. A receiver that takes deliveries only from the provider's IP
@@ -61,13 +61,12 @@ type Canary struct {
 
 	// Arrived, if set, makes this the canary of a relay. The relay publishes a delivery, and the delivery
 	// has succeeded if a consumer handles it within Timeout. Arrived returns the time at which a consumer
-	// last handled one: use [Arrivals] of the [idem.Inbox] or [idem.Processor] that the consumers pass
-	// messages to. Run the canary in that program, with the address of the relay:
+	// last handled one: use [Arrivals] of the [idem.Inbox] that the consumers pass messages to. Run the canary in that program, with the address of the relay:
 	//
 	//	c := asaas.NewCanary("https://relay.example/webhooks/asaas", token)
 	//	c.Arrived = canary.Arrivals(inbox)
 	//
-	// Default: nil, the address is that of a Processor or an Inbox.
+	// Default: nil, the address is that of an Inbox.
 	Arrived func(context.Context) (time.Time, error)
 
 	// Logger gets a line when the canary begins to fail, when the reason changes,

@@ -56,11 +56,11 @@ func (c *Canary) deliver(ctx context.Context) error {
 	case err != nil:
 		return err
 	case outcome == idem.Published && c.Arrived == nil:
-		return errors.New("a Relay was reached: set Arrived of the canary, to canary.Arrivals of the Inbox or Processor behind it")
+		return errors.New("a Relay was reached: set Arrived of the canary, to canary.Arrivals of the inbox behind it")
 	case outcome == idem.Published:
 		return c.await(ctx, before)
 	case outcome == idem.Done && c.Arrived != nil:
-		return errors.New("a Processor or an Inbox was reached, and Arrived is for a relay: give the canary the relay's address, or no Arrived")
+		return errors.New("an Inbox was reached, and Arrived is for a relay: give the canary the relay's address, or no Arrived")
 	}
 	return failureOf(outcome)
 }

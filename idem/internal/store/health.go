@@ -67,12 +67,24 @@ type ParkedEvents struct {
 	Acknowledged int64  // the others
 }
 
+// Most limits a look at the events of a source that are not done to a number of them, whichever Postgres finds first;
+// 0 is no limit.
+type Most int
+
+// rows returns the bodies to look at as p. $1 is the source.
+func (m Most) rows() string {
+	if m == 0 {
+		return "idem_payloads p"
+	}
+	return "(select * from idem_payloads where source = $1 limit " + strconv.Itoa(int(m)) + ") p"
+}
+
 // FindParked counts the parked events of a source.
-func FindParked(ctx context.Context, db DB, source string) (a ParkedEvents, err error) {
-	const find = `
+func FindParked(ctx context.Context, db DB, source string, most Most) (a ParkedEvents, err error) {
+	find := `
 with parked as materialized (
 	select p.event, p.received_at, e.type, ` + isAcknowledged + ` as acknowledged
-	from idem_payloads p ` + openEvent + `
+	from ` + most.rows() + ` ` + openEvent + `
 	where p.source = $1 and p.due_at is null and e.state = 'parked'
 )
 select n, acknowledged, coalesce(substring(event from '^[^/]*/[^/]*/(.*)$'), ''), coalesce(type, '')
@@ -130,10 +142,10 @@ type FailingEvents struct {
 
 // FindFailing finds the events of a source that workers failed to process, and try again. An event that they
 // have started more than ten times is failing, whether the failures were counted or not.
-func FindFailing(ctx context.Context, db DB, source string) (f FailingEvents, err error) {
-	const find = `
+func FindFailing(ctx context.Context, db DB, source string, most Most) (f FailingEvents, err error) {
+	find := `
 select coalesce(now() - min(p.received_at) filter (where p.acknowledged_at is null), '0'), count(p.acknowledged_at)
-from idem_payloads p ` + openEvent + `
+from ` + most.rows() + ` ` + openEvent + `
 where p.source = $1 and e.state = 'pending' and (e.attempts > 0 or e.starts > 10)`
 	err = db.QueryRow(ctx, find, source).Scan(&f.Oldest, &f.Acknowledged)
 	return f, err

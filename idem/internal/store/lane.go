@@ -126,15 +126,19 @@ type Blocked struct {
 	Waiting   int64
 }
 
-// heads are the first events of lanes.
-const heads = `
+// heads are the first events of lanes: of all rows, or of those between fromRows and ofLanes.
+const (
+	heads    = fromRows + `idem_payloads p` + ofLanes
+	fromRows = `
 from (
 	select distinct on (p.lane) p.lane, p.event, p.due_at, p.received_at, p.failures, p.acknowledged_at,
 		count(*) over (partition by p.lane) - 1 as waiting, max(p.received_at) over (partition by p.lane) as newest
-	from idem_payloads p
+	from `
+	ofLanes = `
 	where p.lane is not null and p.source = $1
 	order by p.lane, ` + order + `
 ) p left join lateral (select * from idem_events where event = p.event offset 0) e on true`
+)
 
 // blocked are the heads of lanes in which events wait.
 const blocked = heads + `
@@ -175,18 +179,18 @@ type Standing struct {
 }
 
 // FindStanding counts the lanes of a source in which events wait for a parked event.
-func FindStanding(ctx context.Context, db DB, source string) (s Standing, err error) {
-	const find = `
+func FindStanding(ctx context.Context, db DB, source string, most Most) (s Standing, err error) {
+	find := `
 with heads as materialized (
 	select p.lane, p.event, p.received_at, p.waiting, e.key,
-		` + isAcknowledged + ` and p.newest <= p.acknowledged_at as acknowledged ` + heads + `
+		` + isAcknowledged + ` and p.newest <= p.acknowledged_at as acknowledged ` + fromRows + most.rows() + ofLanes + `
 	where e.state = 'parked' and p.waiting > 0
 ), standing as (
 	select * from heads where not acknowledged
 )
 select (select count(*) from standing), (select coalesce(sum(waiting), 0) from standing)::bigint,
 	(select count(*) from heads where acknowledged), coalesce(key, ''), coalesce(substring(event from '^[^/]*/[^/]*/(.*)$'), ''), coalesce(waiting, 0),
-	array(select distinct e.type from idem_payloads p ` + openEvent + ` where p.lane = first.lane and p.event <> first.event order by 1)
+	array(select distinct e.type from ` + most.rows() + ` ` + openEvent + ` where p.lane = first.lane and p.event <> first.event order by 1)
 from (values (1)) one left join (select * from standing order by received_at, event limit 1) first on true`
 	err = db.QueryRow(ctx, find, source).Scan(&s.Lanes, &s.Waiting, &s.Acknowledged, &s.Key, &s.Head, &s.Behind, &s.Types)
 	return s, err

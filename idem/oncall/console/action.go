@@ -25,7 +25,7 @@ import (
 var verbs = []verb{
 	{Name: "replay", Label: "Replay", OnLists: true, plan: (*operator.Operator).PlanReplay},
 	{Name: "dry-run", Label: "Dry run", OnLists: true, plan: (*operator.Operator).PlanDryReplay},
-	{Name: "requeue", Label: "Requeue", OnLists: true, NeedsWorkers: true, plan: (*operator.Operator).PlanRequeue},
+	{Name: "requeue", Label: "Requeue", OnLists: true, plan: (*operator.Operator).PlanRequeue},
 	{Name: "acknowledge", Label: "Acknowledge", OnLists: true, plan: (*operator.Operator).PlanAcknowledge},
 	{Name: "unacknowledge", Label: "Take the acknowledgment back", plan: (*operator.Operator).PlanUnacknowledge},
 	{Name: "discard", Label: "Discard", OnLists: true, IsFinal: true, plan: (*operator.Operator).PlanDiscard},
@@ -33,18 +33,17 @@ var verbs = []verb{
 }
 
 type verb struct {
-	Name         string // in forms
-	Label        lang.Text
-	OnLists      bool // it is offered on every list
-	NeedsWorkers bool
-	IsFinal      bool // the button warns
-	IsOfNamed    bool // it is about events that are chosen by name, in any state
-	plan         func(*operator.Operator, context.Context, idem.Filter) (*operator.Plan, error)
+	Name      string // in forms
+	Label     lang.Text
+	OnLists   bool // it is offered on every list
+	IsFinal   bool // the button warns
+	IsOfNamed bool // it is about events that are chosen by name, in any state
+	plan      func(*operator.Operator, context.Context, idem.Filter) (*operator.Plan, error)
 }
 
-// offered returns the actions on events of the source that a page offers.
-func (v *visit) offered(on func(verb) bool) []verb {
-	return slices.DeleteFunc(slices.Clone(verbs), func(a verb) bool { return a.NeedsWorkers && !v.source.workers || !on(a) })
+// offered returns the actions that a page offers.
+func offered(on func(verb) bool) []verb {
+	return slices.DeleteFunc(slices.Clone(verbs), func(a verb) bool { return !on(a) })
 }
 
 // asked is an action that a form asks for.
@@ -67,7 +66,7 @@ func (v *visit) ask(ctx context.Context, op *operator.Operator, form url.Values)
 	if n >= 0 {
 		a.verb = verbs[n]
 	}
-	if n < 0 || a.NeedsWorkers && !v.source.workers || a.IsOfNamed && a.Choice.One == "" && a.Choice.Chosen == "" {
+	if n < 0 || a.IsOfNamed && a.Choice.One == "" && a.Choice.Chosen == "" {
 		return a, refuse(http.StatusBadRequest, "There is no such action for the events of this source.")
 	}
 	var f idem.Filter

@@ -70,7 +70,7 @@ func TestActionsOnAllThatAFilterChooses(t *testing.T) {
 			a.fix()
 			a.confirm("confirm?source=letters&type=paid&action="+action, "because").want(303)
 			trail := a.get("trail?source=letters")
-			trail.want(200, "states pending retrying unhandled parked; types paid; 3 by row key", row.trail)
+			trail.want(200, "states pending unhandled parked; types paid; 3 by row key", row.trail)
 			for _, id := range []string{"e1", "e2", "e3"} {
 				a.wantState("letters", id, row.want)
 			}
@@ -93,19 +93,6 @@ func TestRequeueingForWorkersThatAreNotAliveSaysWhatToDo(t *testing.T) {
 	a.post("act", form).want(409, "No workers of this source are alive", "nothing was done. Replay the events, or start the program")
 	a.wantState("letters", "e1", idem.StateParked)
 	a.get("trail?source=letters").want(200, "Nobody has done anything")
-}
-
-func TestProcessorHasNoWorkersToRequeueFor(t *testing.T) {
-	t.Parallel()
-	a := newApp(t)
-	a.accept(a.processor.Accept, idem.Event{ID: "n1", Type: "paid", Payload: body("n1")})
-	page := a.get("event?source=notes&id=n1")
-	page.want(200, "Replay…")
-	page.without("Requeue")
-	a.get("confirm?source=notes&action=requeue").want(400)
-	a.fix()
-	a.confirm("confirm?source=notes&action=replay", "").want(303)
-	a.wantState("notes", "n1", idem.StateDone)
 }
 
 // deaf is a broker that has no place for the message.

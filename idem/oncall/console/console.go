@@ -67,13 +67,12 @@ type source struct {
 	name     string
 	receiver idem.Receiver
 	events   *operator.Operator // without a name: it reads
-	workers  bool
 	counts   *latest.Value[operator.State]
 	held     *latest.Value[[]gauge.Queue] // of its provider
 }
 
-// New returns a page for the events of receivers. Of a processor and an inbox of the
-// same source it uses the inbox, which has workers.
+// New returns a page for the events of receivers. Of several receivers of
+// one source it uses the first.
 func New(receivers ...idem.Receiver) *Handler {
 	h := &Handler{
 		Logger:    slog.Default(),
@@ -84,16 +83,11 @@ func New(receivers ...idem.Receiver) *Handler {
 	var parts []health.Part
 	for _, r := range receivers {
 		parts = append(parts, health.Of(r))
-		_, workers := r.(interface{ Drain(context.Context) error }) // whose events can be requeued
 		events := operator.New(r, "")
-		s := &source{name: events.SourceName(), receiver: r, events: events, workers: workers, counts: reading(h, freshCounts, events.State)}
+		s := &source{name: events.SourceName(), receiver: r, events: events, counts: reading(h, freshCounts, events.State)}
 		s.held = reading(h, freshQueues, func(ctx context.Context) ([]gauge.Queue, error) { return h.Queues[s.name].Queues(ctx) })
-		i := slices.IndexFunc(h.sources, func(other *source) bool { return other.name == s.name })
-		switch {
-		case i < 0:
+		if !slices.ContainsFunc(h.sources, func(other *source) bool { return other.name == s.name }) {
 			h.sources = append(h.sources, s)
-		case workers:
-			h.sources[i] = s
 		}
 	}
 	h.report = reading(h, freshCounts, h.examine)

@@ -2,7 +2,7 @@
 // webhooks. It says first whether all is well or what is not, shows which events wait and why, and replays,
 // requeues, acknowledges and discards them.
 //
-//	page := console.New(processor)
+//	page := console.New(inbox)
 //	page.Access = func(r *http.Request) (string, console.Access) {
 //		user, ok := whoIs(r) // your login
 //		return user, console.Access{See: ok, Act: ok && isOnCall(user)}
@@ -13,8 +13,8 @@
 // Further settings have all parts of the program say what is not well, and show the provider's delivery queues, and
 // release them:
 //
-//	page.Health = health.New(processor, canary)
-//	page.Queues = map[string]gauge.Queues{"asaas": webhook.NewQueues(client, token, processor)}
+//	page.Health = health.New(inbox, canary)
+//	page.Queues = map[string]gauge.Queues{"asaas": webhook.NewQueues(client, token, inbox)}
 //
 // The fields Unmatched and Charges list paid charges that match nothing of the application's, and find those of a customer or a
 // reference: the example has both, of asaas/charges.
@@ -67,8 +67,6 @@
 // field at the top finds an event by its id, or all events of an entity, in every source
 // and account, done ones too. Where that would read more than a million rows it asks
 // first: see operator.Operator.ScanOfKey.
-//
-// Requeue is offered where the receiver has workers: for an [idem.Inbox] and an outbox.
 //
 // # Cost
 //

@@ -79,7 +79,7 @@ func (v *visit) found(ctx context.Context) (d detail, err error) {
 		return d, err
 	}
 	isNoted, isOpen := !e.AcknowledgedAt.IsZero(), isOpen(e.StoredEvent)
-	may := v.offered(func(a verb) bool {
+	may := offered(func(a verb) bool {
 		switch a.Name {
 		case "acknowledge":
 			return !isNoted && (standing(e.StoredEvent) == failing || e.State == idem.StateParked)

@@ -31,11 +31,11 @@ func Example() {
 	ctx := context.Background()
 	pool, closePool := database(ctx)
 	defer closePool()
-	processor := idem.NewProcessor(pool, asaas.NewDispatcher("a-token-of-32-characters-or-more"))
-	processor.Logger = slog.New(slog.DiscardHandler)
+	inbox := idem.NewInbox(pool, asaas.NewDispatcher("a-token-of-32-characters-or-more"))
+	inbox.Logger = slog.New(slog.DiscardHandler)
 
 	passwords := map[string]string{"ana": "a-long-password", "bob": "another-long-password"} // from the environment
-	page := console.New(processor)
+	page := console.New(inbox)
 	defer page.Close()
 	page.Access = func(r *http.Request) (string, console.Access) {
 		user, password, _ := r.BasicAuth()
@@ -44,7 +44,7 @@ func Example() {
 		return user, console.Access{See: known, Reveal: known && user == "ana", Act: known && user == "ana"}
 	}
 	mux := http.NewServeMux()
-	mux.Handle("POST /webhooks/asaas", processor)
+	mux.Handle("POST /webhooks/asaas", inbox)
 	mux.Handle("/ops/", askForPassword(page))
 	server := httptest.NewServer(mux)
 	defer server.Close()
@@ -77,22 +77,23 @@ func ExampleHandler_charges() {
 	defer closePool()
 	events := asaas.NewDispatcher("a-token-of-32-characters-or-more")
 	events.OnPayment(charges.Handler(func(context.Context, pgx.Tx, charges.Change) error { return nil }))
-	processor := idem.NewProcessor(pool, events)
-	processor.Logger = slog.New(slog.DiscardHandler)
+	inbox := idem.NewInbox(pool, events)
+	inbox.Logger = slog.New(slog.DiscardHandler)
 	pix := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
 	pix.Payment.ID, pix.Payment.Customer = "pay_7", "cus_7"
 	_, err := pool.Exec(ctx, `create table orders (id text primary key)`)
 	err = errors.Join(err, charges.Migrate(ctx, pool), charges.Filled(ctx, pool, "", time.Time{})) // a shop without earlier charges
 	for _, body := range [][]byte{pix.Created(), pix.Received()} {
-		_, failure := processor.Accept(ctx, asaas.Identify(body))
+		_, failure := inbox.Accept(ctx, asaas.Identify(body))
 		err = errors.Join(err, failure)
 	}
+	err = errors.Join(err, inbox.Drain(ctx)) // as workers do
 	if err != nil {
 		log.Print(err)
 		return
 	}
 
-	page := console.New(processor)
+	page := console.New(inbox)
 	defer page.Close()
 	page.Access = func(*http.Request) (string, console.Access) { return "ana", console.Access{See: true} } // your login
 	shown := func(found []charges.Charge, err error) (all []console.Charge, _ error) {
@@ -102,7 +103,7 @@ func ExampleHandler_charges() {
 		return all, err
 	}
 	unmatched := &charges.Unmatched{DB: pool, Known: `exists (select from orders o where o.id = c.external_reference)`}
-	page.Health = health.New(processor, unmatched)
+	page.Health = health.New(inbox, unmatched)
 	page.Unmatched = func(ctx context.Context, n int) ([]console.Charge, error) { return shown(unmatched.List(ctx, n)) }
 	page.Charges = func(ctx context.Context, name string, n int) ([]console.Charge, error) {
 		return shown(charges.Find(ctx, pool, name, n))

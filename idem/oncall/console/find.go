@@ -154,7 +154,7 @@ func (v *visit) entity(ctx context.Context) error {
 		Account, Key string
 		Verbs        []verb
 		history
-	}{account, key, v.offered(func(a verb) bool { return a.OnLists || a.IsOfNamed }), h})
+	}{account, key, offered(func(a verb) bool { return a.OnLists || a.IsOfNamed }), h})
 }
 
 // conflicts lists the events that came again with another body.

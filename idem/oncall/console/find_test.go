@@ -39,9 +39,9 @@ func TestFindTakesAnEventOrAnEntityOfAnyAccountAndSource(t *testing.T) {
 	a := newApp(t)
 	a.letters("e1")
 	a.fix()
-	a.accept(a.processor.Accept, idem.Event{Scope: "shop/1", ID: "n1", Type: "paid", Key: "order-e1", Payload: body("n1")})
-	a.accept(a.processor.Accept, idem.Event{ID: "n2", Type: "paid", Key: "order-n2", Payload: body("n2")})
-	a.accept(a.processor.Accept, idem.Event{Scope: "shop/1", ID: "n2", Type: "paid", Key: "order-n2", Payload: body("n2")})
+	a.accept(a.first.Accept, idem.Event{Scope: "shop/1", ID: "n1", Type: "paid", Key: "order-e1", Payload: body("n1")})
+	a.accept(a.first.Accept, idem.Event{ID: "n2", Type: "paid", Key: "order-n2", Payload: body("n2")})
+	a.accept(a.first.Accept, idem.Event{Scope: "shop/1", ID: "n2", Type: "paid", Key: "order-n2", Payload: body("n2")})
 
 	for address, want := range map[string]string{
 		"find?q=n1":   "event?account=shop%2F1&id=n1&source=notes",

@@ -99,7 +99,7 @@ func answersInSeconds(t *testing.T, url, how string, hang func(*testing.T, *pgxp
 	}
 	a := openApp(t, pool)
 	a.letters("bad-1")
-	a.page = console.New(a.inbox, a.processor)
+	a.page = console.New(a.inbox, a.first)
 	var mu sync.Mutex
 	var log bytes.Buffer
 	a.page.Logger = slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))
@@ -135,7 +135,7 @@ func answersInSeconds(t *testing.T, url, how string, hang func(*testing.T, *pgxp
 		})
 	}
 	requests.Go(func() {
-		h := health.New(a.inbox, a.processor)
+		h := health.New(a.inbox, a.first)
 		h.Logger = a.page.Logger
 		w, start := httptest.NewRecorder(), time.Now()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/health", nil))

@@ -26,15 +26,15 @@ import (
 // letter is the one event of the providers.
 type letter = testkit.Note
 
-// app is an application with an inbox and a processor, and a page for both.
+// app is an application with two inboxes, and a page for both.
 type app struct {
 	*testing.T
-	pool      *pgxpool.Pool
-	inbox     *idem.Inbox     // of the source "letters"
-	processor *idem.Processor // of the source "notes"
-	page      *console.Handler
-	handler   http.Handler // the page, or where it is mounted
-	prefix    string       // of its addresses
+	pool    *pgxpool.Pool
+	inbox   *idem.Inbox // of the source "letters"
+	first   *idem.Inbox // of the source "notes": it works first, without workers
+	page    *console.Handler
+	handler http.Handler // the page, or where it is mounted
+	prefix  string       // of its addresses
 
 	mu     sync.Mutex
 	broken bool // whether handlers fail
@@ -53,10 +53,11 @@ func openApp(t *testing.T, pool *pgxpool.Pool) *app {
 	letters, notes := testkit.NewSource("letters"), testkit.NewSource("notes")
 	idem.Handle(&letters.Routes, "paid", a.handle)
 	idem.Handle(&notes.Routes, "paid", a.handle)
-	a.inbox, a.processor = idem.NewInbox(pool, letters), idem.NewProcessor(pool, notes)
-	a.inbox.Logger, a.processor.Logger = slog.New(slog.DiscardHandler), slog.New(slog.DiscardHandler)
-	a.inbox.MaxAttempts, a.processor.ParkAfter = 1, 1
-	a.page = console.New(a.inbox, a.processor)
+	a.inbox, a.first = idem.NewInbox(pool, letters), idem.NewInbox(pool, notes)
+	a.first.WorkFirst = true
+	a.inbox.Logger, a.first.Logger = slog.New(slog.DiscardHandler), slog.New(slog.DiscardHandler)
+	a.inbox.MaxAttempts, a.first.MaxAttempts = 1, 1
+	a.page = console.New(a.inbox, a.first)
 	a.page.Access = func(*http.Request) (string, console.Access) {
 		return "ana", console.Access{See: true, Reveal: true, Act: true}
 	}

@@ -38,7 +38,7 @@ func TestThePageIsInTheLanguageOfTheBrowser(t *testing.T) {
 		"events?source=letters":                     "Estado por concluir",
 		"find?q=order-e1":                           "letters e1 : O evento está estacionado",
 		"trail?source=letters":                      "Ninguém fez nada.",
-		"confirm?action=replay":                     "Reprocessar? 2 eventos : estado: pendente, falhando, sem handler, estacionado; escolhidos pela chave: 2.",
+		"confirm?action=replay":                     "Reprocessar? 2 eventos : estado: pendente, sem handler, estacionado; escolhidos pela chave: 2.",
 		"confirm?action=replay&state=parked":        "O handler de cada um será executado aqui, do mais antigo",
 		"confirm?action=dry-run":                    "O handler de cada um será executado aqui, e a transação, desfeita.",
 		"confirm?action=requeue&source=letters":     "Os workers do inbox os processarão de novo",

@@ -39,7 +39,6 @@ type summary struct {
 	Source   string
 	Stats    latest.Reading[operator.State]
 	Tiles    []tile
-	Workers  bool // whether it has any
 	Provider bool // whether its queues are known
 	Queues   latest.Reading[[]gauge.Queue]
 }
@@ -66,7 +65,7 @@ func (v *visit) overview(ctx context.Context) error {
 				tiles = append(tiles, tile{Name: "unmatched", Href: "unmatched", Count: *c.Count, Bad: !c.Healthy, Says: []template.HTML{said(v.lang, "paid charges that match nothing of the application's")}})
 			}
 		}
-		shown.Sources = append(shown.Sources, summary{s.name, now, tiles, s.workers, v.Queues[s.name] != nil, queues})
+		shown.Sources = append(shown.Sources, summary{s.name, now, tiles, v.Queues[s.name] != nil, queues})
 		shown.Found = append(shown.Found, v.faults(s, now, queues)...)
 		shown.Known = shown.Known && !now.At.IsZero()
 		shown.Noted += now.Value.Acknowledged
@@ -90,14 +89,11 @@ func (v *visit) tiles(s *source, n operator.State) []tile {
 		href := "events?" + query(field{"source", s.name}, field{"state", string(name)})
 		return tile{Name: name, Href: href, Count: of.Events, Oldest: of.Oldest, Bad: bad && of.Events > 0, Says: []template.HTML{said(v.lang, says)}}
 	}
-	next, fails := lang.Text("stored, workers are next"), lang.Text("failed, the provider delivers them again")
-	if s.workers {
-		fails = "failed, and tried again by themselves"
-	}
-	if s.lacksWorkers(n) {
+	next := lang.Text("stored, workers are next")
+	if lacksWorkers(n) {
 		next = "stored, and no workers are alive"
 	}
-	failing := events(failing, idem.Backlog{Events: n.Failing.Events + n.FailingAcknowledged, Oldest: n.Failing.Oldest}, true, fails)
+	failing := events(failing, idem.Backlog{Events: n.Failing.Events + n.FailingAcknowledged, Oldest: n.Failing.Oldest}, true, "failed, and tried again by themselves")
 	for _, t := range n.FailingTypes {
 		failing.Says = append(failing.Says, template.HTML(v.lang.Number(t.Events)+" ")+long(cmp.Or(t.Type, "–")))
 	}
@@ -106,7 +102,7 @@ func (v *visit) tiles(s *source, n operator.State) []tile {
 		blocked.Says = append(blocked.Says, count(v.lang, n.Standing, "%s event behind a parked one", "%s events behind a parked one"))
 	}
 	return []tile{
-		events(idem.StatePending, n.Pending, s.lacksWorkers(n), next),
+		events(idem.StatePending, n.Pending, lacksWorkers(n), next),
 		failing,
 		events(idem.StateParked, n.Parked, true, "failed, and wait for you"),
 		blocked,

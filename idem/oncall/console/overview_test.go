@@ -114,7 +114,7 @@ func TestOverviewSaysWhatFailsWhatWaitsBehindParked(t *testing.T) {
 	if err := a.inbox.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	page := console.New(a.inbox, a.processor)
+	page := console.New(a.inbox, a.first)
 	page.Access, a.handler = a.page.Access, page
 	page.WaitForAll()
 	t.Cleanup(page.Close)
@@ -236,4 +236,11 @@ func TestEachCheckOfHealthHasAHeadline(t *testing.T) {
 			t.Errorf("the check %s has no headline", c[1])
 		}
 	}
+}
+
+func TestOnlyAnInboxThatAnswersFirstNeedsWorkersBeforeAnEventWaits(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	a.get("").want(200, "letters: No workers are alive: what comes is stored, and waits for them.")
+	a.get("").without("<bdi>notes</bdi>: ")
 }

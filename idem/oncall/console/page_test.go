@@ -19,9 +19,9 @@ func TestEveryPageShowsWhatThereIs(t *testing.T) {
 	a := newApp(t)
 	a.letters("e1")
 	a.accept(a.inbox.Accept, idem.Event{ID: "e2", Type: "paid", Key: "order-e1", Payload: body("e2")}) // waits for e1
-	a.accept(a.processor.Accept, idem.Event{ID: "n1", Type: "new", Payload: body("n1")})
+	a.accept(a.first.Accept, idem.Event{ID: "n1", Type: "new", Payload: body("n1")})
 	a.fix()
-	a.accept(a.processor.Accept, idem.Event{ID: "n2", Type: "paid", Payload: body("n2")})
+	a.accept(a.first.Accept, idem.Event{ID: "n2", Type: "paid", Payload: body("n2")})
 
 	a.get("").want(200, "letters", "1 parked", "1 pending", "notes", "1 unhandled", "1 blocked")
 	a.get("events?source=letters").want(200, "e1", "no such order", "e2")
@@ -39,27 +39,23 @@ func TestEveryPageShowsWhatThereIs(t *testing.T) {
 	for address, status := range map[string]int{
 		"nothing": 404, "event?source=letters&id=unknown": 404, "events?source=unknown": 404, "action?source=letters&id=9": 404,
 		"events?state=done": 400, "events?from=yesterday": 400, "events?at=x": 400, "trail?before=x": 400, "events?type=%00": 400,
-		"events?type=%ff": 400, "confirm?action=explode": 400, "confirm?source=notes&action=requeue": 400, "act": 405,
+		"events?type=%ff": 400, "confirm?action=explode": 400, "act": 405,
 	} {
 		a.get(address).want(status)
 	}
 }
 
-// A processor that hands failed events to the workers of an inbox shares its source.
-func TestOfTwoReceiversOfOneSourceTheInboxCounts(t *testing.T) {
+// One that works first and one that answers first, for example.
+func TestTwoReceiversOfOneSourceAreShownOnce(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
 	a.letters("e1")
-	processor := idem.NewProcessor(a.pool, testkit.NewSource("letters"))
-	for _, receivers := range [][]idem.Receiver{{processor, a.inbox}, {a.inbox, processor}} {
-		page := console.New(receivers...)
-		t.Cleanup(page.Close)
-		page.Access, a.handler = a.page.Access, page
-		page.WaitForAll()
-		if p := a.get(""); strings.Count(p.body, "<h2") != 1 {
-			t.Errorf("the source is shown more than once:\n%s", p.body)
-		}
-		a.get("event?source=letters&id=e1").want(200, "Requeue…")
+	page := console.New(a.inbox, idem.NewInbox(a.pool, testkit.NewSource("letters")))
+	t.Cleanup(page.Close)
+	page.Access, a.handler = a.page.Access, page
+	page.WaitForAll()
+	if p := a.get(""); strings.Count(p.body, "<h2") != 1 {
+		t.Errorf("the source is shown more than once:\n%s", p.body)
 	}
 }
 

@@ -183,6 +183,7 @@ var portuguese = lang.Catalog{
 	"Events have been failing for a long time: see the errors.":                                                 "Há eventos falhando há muito tempo: veja os erros.",
 	"Events are parked: fix what the errors say, then replay them; or acknowledge them until you do.":           "Há eventos estacionados: corrija o que os erros dizem e reprocesse-os; até lá, reconheça-os.",
 	"Events are due, and are not processed.":                                                                    "Há eventos na vez que não são processados.",
+	"Many first tries take too long, and handlers run twice: make them faster, or do without WorkFirst.":        "Muitas primeiras tentativas demoram demais, e os handlers rodam duas vezes: torne-os mais rápidos, ou não use WorkFirst.",
 	"Events wait behind a parked one: replay or discard that.":                                                  "Há eventos à espera de um estacionado: reprocesse-o ou descarte-o.",
 	"Events are stored without an account: one that comes again is done twice.":                                 "Há eventos gravados sem conta: um que chegue de novo será processado duas vezes.",
 	"The broker takes no messages, or none of a type.":                                                          "O broker não aceita mensagens, ou nenhuma de um tipo.",
@@ -205,7 +206,6 @@ var portuguese = lang.Catalog{
 	"Postgres takes no writes: it is a replica, as after a failover, or its transactions are read-only by default. Connect the application to the primary.": "O Postgres não aceita escritas: é uma réplica, como depois de um failover, ou as transações são somente leitura por padrão. Conecte a aplicação ao primário.",
 	"Counted at %s.":                                "Contados em %s.",
 	"stored, workers are next":                      "gravados, à espera dos workers",
-	"failed, the provider delivers them again":      "falharam, o provedor os entrega de novo",
 	"no handler when they came":                     "não havia handler quando chegaram",
 	"failed, and wait for you":                      "falharam e esperam por você",
 	"oldest %s":                                     "o mais antigo há %s",
@@ -214,7 +214,6 @@ var portuguese = lang.Catalog{
 	// Blocked entities.
 	"Blocked entities": "Entidades em espera",
 	"The events of these entities wait for the first one of them: replay, requeue or discard that, or wait for its next attempt.": "Os eventos destas entidades aguardam o primeiro deles: reprocesse-o, recoloque-o na fila ou descarte-o, ou espere a próxima tentativa.",
-	"The events of these entities wait for the first one of them: replay or discard that, or wait for its next attempt.":          "Os eventos destas entidades aguardam o primeiro deles: reprocesse-o ou descarte-o, ou espere a próxima tentativa.",
 	"First event":           "Primeiro evento",
 	"Waiting":               "Aguardando",
 	"Age":                   "Idade",

@@ -70,7 +70,6 @@ type frame struct {
 	Source      string   // that the page is about
 	Sources     []string // all
 	Switch      bool     // whether the page is about one of them
-	Workers     bool     // the source has
 	Verbs       []verb   // that lists offer
 	Live        int      // seconds after which the page refreshes itself; 0 for never
 	Nonce       string   // of the page's scripts
@@ -95,8 +94,8 @@ func (v *visit) render(status int, name, title string, data any) error {
 	here.Set("boxes", "all")
 	f.Here = here.Encode()
 	if v.source != nil {
-		f.Source, f.Workers = v.source.name, v.source.workers
-		f.Verbs = v.offered(func(a verb) bool { return a.OnLists })
+		f.Source = v.source.name
+		f.Verbs = offered(func(a verb) bool { return a.OnLists })
 	}
 	for _, s := range v.sources {
 		f.Sources = append(f.Sources, s.name)
@@ -120,13 +119,12 @@ func dict(nameAndValue ...any) map[string]any {
 	return all
 }
 
-// failing is the page's name for the state of events that have failed and are tried again: in an inbox they are
-// pending, of a Processor retrying.
+// failing is the page's name for the state of pending events that have failed and are tried again.
 const failing idem.State = "failing"
 
 // standing returns the state of an event as the page names it.
 func standing(e idem.StoredEvent) idem.State {
-	if (e.State == idem.StatePending) && e.Attempts+e.Crashes > 0 {
+	if e.State == idem.StatePending && e.Attempts+e.Crashes > 0 {
 		return failing
 	}
 	return e.State

@@ -130,6 +130,7 @@ func TestReplayOfAKilledProcessIsDoneAnew(t *testing.T) {
 	const action = "action?source=letters&id=1"
 	a.get(action).want(200, "it is running") // as far as anybody knows
 	exec1(`update idem_audit set seen_at = now() - interval '13 seconds'`)
+	exec1(`update idem_workers set seen_at = now() - interval '13 seconds'`)
 	dead := a.get(action)
 	dead.want(200, "its process died", "e1 done by it", "e2 not reached", "choose those events again")
 	dead.without(`action="stop"`)

@@ -29,23 +29,24 @@ var headlines = map[string]struct {
 	says lang.Text
 	page string
 }{
-	"postgres":   {"Postgres does not answer, or takes no writes.", ""},
-	"deliveries": {"Deliveries fail here: the provider stops its queue when that goes on.", ""},
-	"refused":    {"Deliveries are refused: a token, a secret or a clock is wrong.", ""},
-	"silence":    {"No delivery has come for a long time.", ""},
-	"handlers":   {"The handlers fail, event after event: see the errors.", "events?state=failing&"},
-	"retrying":   {"Events have been failing for a long time: see the errors.", "events?state=failing&"},
-	"parked":     {"Events are parked: fix what the errors say, then replay them; or acknowledge them until you do.", "events?state=parked&"},
-	"workers":    {"Events are due, and are not processed.", ""},
-	"held":       {"Events wait behind a parked one: replay or discard that.", "blocked?"},
-	"scopes":     {"Events are stored without an account: one that comes again is done twice.", ""},
-	"broker":     {"The broker takes no messages, or none of a type.", ""},
-	"clock":      {"The database's clock was put back: events wait until it is that late again.", ""},
-	"canary":     {"The canary does not arrive: real deliveries may not, either.", ""},
-	"unmatched":  {"Charges are paid that match nothing of the application's: match each, or give it back.", "unmatched?"},
-	"reconcile":  {"Charges could not be compared with Asaas, or booked, or no run of it has ended for two days: see the log.", ""},
-	"webhook":    {"The webhook is disabled at the provider, or lacks types of events.", ""},
-	"answer":     {"A health check does not return.", ""},
+	"postgres":      {"Postgres does not answer, or takes no writes.", ""},
+	"deliveries":    {"Deliveries fail here: the provider stops its queue when that goes on.", ""},
+	"refused":       {"Deliveries are refused: a token, a secret or a clock is wrong.", ""},
+	"silence":       {"No delivery has come for a long time.", ""},
+	"handlers":      {"The handlers fail, event after event: see the errors.", "events?state=failing&"},
+	"answer within": {"Many first tries take too long, and handlers run twice: make them faster, or do without WorkFirst.", ""},
+	"retrying":      {"Events have been failing for a long time: see the errors.", "events?state=failing&"},
+	"parked":        {"Events are parked: fix what the errors say, then replay them; or acknowledge them until you do.", "events?state=parked&"},
+	"workers":       {"Events are due, and are not processed.", ""},
+	"held":          {"Events wait behind a parked one: replay or discard that.", "blocked?"},
+	"scopes":        {"Events are stored without an account: one that comes again is done twice.", ""},
+	"broker":        {"The broker takes no messages, or none of a type.", ""},
+	"clock":         {"The database's clock was put back: events wait until it is that late again.", ""},
+	"canary":        {"The canary does not arrive: real deliveries may not, either.", ""},
+	"unmatched":     {"Charges are paid that match nothing of the application's: match each, or give it back.", "unmatched?"},
+	"reconcile":     {"Charges could not be compared with Asaas, or booked, or no run of it has ended for two days: see the log.", ""},
+	"webhook":       {"The webhook is disabled at the provider, or lacks types of events.", ""},
+	"answer":        {"A health check does not return.", ""},
 }
 
 // examine has the parts of the program examined.
@@ -60,9 +61,9 @@ func (h *Handler) examine(ctx context.Context) (health.Report, error) {
 	}
 }
 
-// lacksWorkers reports whether no workers are alive where there are to be some.
-func (s *source) lacksWorkers(n operator.State) bool {
-	return s.workers && !slices.ContainsFunc(n.Workers, func(w operator.Worker) bool { return w.Alive })
+// lacksWorkers reports whether no workers are alive.
+func lacksWorkers(n operator.State) bool {
+	return !slices.ContainsFunc(n.Workers, func(w operator.Worker) bool { return w.Alive })
 }
 
 // faults returns what a source's own numbers say, some of it before health does.
@@ -76,7 +77,8 @@ func (v *visit) faults(s *source, now latest.Reading[operator.State], queues lat
 		add("count", "", bad, said(v.lang, "The events could not be counted: %s", text))
 	}
 	switch {
-	case now.At.IsZero() || now.Err != nil || !s.lacksWorkers(n):
+	case now.At.IsZero() || now.Err != nil || !lacksWorkers(n):
+	case n.Pending.Events == 0 && s.events.Inbox.WorkFirst: // it need not have any
 	case n.Pending.Events == 0:
 		add("workers", "", warn, said(v.lang, "No workers are alive: what comes is stored, and waits for them."))
 	default:

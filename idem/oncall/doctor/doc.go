@@ -1,7 +1,7 @@
 // Package doctor says what is wrong with the events of an application and with the database that
 // package idem uses, and what to do about it:
 //
-//	findings, err := doctor.Check(ctx, pool, processor)
+//	findings, err := doctor.Check(ctx, pool, inbox)
 //	for _, f := range findings {
 //		fmt.Println(f.Severity, f.Problem, f.Command)
 //	}

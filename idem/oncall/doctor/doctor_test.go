@@ -281,10 +281,10 @@ func TestBodiesThatNameNoEventAreListedAndNotReplayed(t *testing.T) {
 	p := newPatient(t, idemtest.URL(t))
 	source := testkit.NewSource("notes")
 	idem.Handle(&source.Routes, "paid", func(context.Context, pgx.Tx, *struct{ N int }) error { return nil })
-	processor := idem.NewProcessor(p.pool, source)
-	processor.Logger = nil
+	inbox := idem.NewInbox(p.pool, source)
+	inbox.WorkFirst, inbox.Logger = true, nil
 	accept := func(e idem.Event) {
-		if outcome, err := processor.Accept(t.Context(), e); outcome != idem.Parked || err != nil {
+		if outcome, err := inbox.Accept(t.Context(), e); outcome != idem.Parked || err != nil {
 			t.Fatalf("it is %s, %v", outcome, err)
 		}
 	}

@@ -29,10 +29,10 @@ func ExampleCheck() {
 	if err := idem.Migrate(ctx, pool); err != nil {
 		log.Fatal(err)
 	}
-	processor := idem.NewProcessor(pool, asaas.NewDispatcher("the-token-of-the-webhook"))
-	processor.Retention.Events = 7 * 24 * time.Hour
+	inbox := idem.NewInbox(pool, asaas.NewDispatcher("the-token-of-the-webhook"))
+	inbox.Retention.Events = 7 * 24 * time.Hour
 
-	findings, err := doctor.Check(ctx, pool, processor)
+	findings, err := doctor.Check(ctx, pool, inbox)
 	if err != nil {
 		log.Fatal(err)
 	}

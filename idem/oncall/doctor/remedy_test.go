@@ -144,7 +144,7 @@ func TestDuplicatesOfATimeWithoutAPrimaryKeyAreInTheWayAndItSaysSo(t *testing.T)
 	p := newPatient(t, idemtest.URL(t))
 	before := p.check()
 	p.exec(`alter table idem_events drop constraint idem_events_pkey;
-		insert into idem_events (event, type, key, state) values ('notes//e1', 'paid', '', 'done'), ('notes//e1', 'paid', '', 'retrying')`)
+		insert into idem_events (event, type, key, state) values ('notes//e1', 'paid', '', 'done'), ('notes//e1', 'paid', '', 'pending')`)
 	found := news(before, p.check())
 	if len(found) != 1 || !strings.Contains(found[0].Remedy, "the one of an event that is done stays") {
 		t.Fatal(printed(found))
@@ -179,7 +179,7 @@ func TestWhatItSaysOfTheRoleAndTheSettingsCures(t *testing.T) {
 		{
 			name: "a day less than providers need",
 			damage: func(p *patient) {
-				p.inbox = &idem.Inbox{Common: idem.Common{Retention: idem.Retention{Events: 31*24*time.Hour - time.Second}}}
+				p.inbox = &idem.Inbox{Retention: idem.Retention{Events: 31*24*time.Hour - time.Second}}
 			},
 			check: "retention", evidence: "a provider may take 31 days",
 			cure: func(p *patient, f Finding) {

@@ -56,7 +56,7 @@ func TestEachCheckFindsWhatIsWrongWithAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	p.event("e0", "k0", "retrying", "")
+	p.event("e0", "k0", "pending", "")
 	p.limits.blocking = 0
 	person := p.another(`begin; update idem_events set type = type`)
 	p.wantNo("locks", Error, "")

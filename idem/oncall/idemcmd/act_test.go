@@ -62,6 +62,7 @@ func (*openNotes) Open(*http.Request) (idem.Event, error) {
 func TestReadmitAcceptsWhatTheRightSecretVerifies(t *testing.T) { // not parallel: it sets the environment
 	const right, wrong = "the-secret-of-the-relay-in-front-of-it", "another-secret-of-thirty-two-characters"
 	s := newShop(t)
+	testkit.KeepAlive(s, s.pool, "notes")
 	var published taken
 	r := relay.New(&openNotes{}, &published, right)
 	r.Logger = nil

@@ -162,7 +162,7 @@ func (p *program) openSources(ctx context.Context, v *verb) error {
 		o := operator.New(r, who)
 		name := o.SourceName()
 		if slices.Contains(names, name) {
-			return fmt.Errorf("the program has two receivers of %s: give idemcmd.Main one of them, the Inbox if there is one", name)
+			return fmt.Errorf("the program has two receivers of %s: give idemcmd.Main one of them", name)
 		}
 		names = append(names, name)
 		if p.sources == nil || slices.Contains(p.sources, name) {

@@ -35,14 +35,6 @@ func TestTheFirstCommandNamesTheFaultAndItsRemedyRunsAsTyped(t *testing.T) {
 			},
 			"failing", "1 event fails, tried again by the workers; 2 events wait behind", "idem requeue -source notes -state pending -failed",
 		},
-		"a failed delivery, which the provider is to repeat": {
-			func(s *shop) func() {
-				s.accept("bad_1 paid pay_1")
-				s.exec(`update idem_events set state = 'retrying'; update idem_payloads set lane = null, due_at = null`)
-				return s.deploy
-			},
-			"failing", "1 event fails, rolled back until the provider delivers them again", "idem replay -source notes -state retrying",
-		},
 		"parked, and others wait": {
 			func(s *shop) func() {
 				s.accept("bad_1 paid pay_1", "evt_2 paid pay_1", "evt_3 paid pay_1")
@@ -93,7 +85,7 @@ func TestTheFirstCommandNamesTheFaultAndItsRemedyRunsAsTyped(t *testing.T) {
 		"a primary key with duplicates": {
 			func(s *shop) func() {
 				s.exec(`alter table idem_events drop constraint idem_events_pkey`)
-				for _, state := range []string{"retrying", "done"} {
+				for _, state := range []string{"pending", "done"} {
 					s.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', 'paid', '', '` + state + `')`)
 				}
 				return nil

@@ -44,9 +44,9 @@ func ExampleCommand() {
 	receiver := func(pool *pgxpool.Pool) idem.Receiver {
 		events := asaas.NewDispatcher("the-token-of-the-webhook")
 		events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return noOrder })
-		processor := idem.NewProcessor(pool, events)
-		processor.ParkAfter, processor.Logger = 1, nil
-		return processor
+		inbox := idem.NewInbox(pool, events)
+		inbox.MaxAttempts, inbox.Logger = 1, nil
+		return inbox
 	}
 	run := func(line string) {
 		fmt.Println("$ shop", line)
@@ -85,7 +85,9 @@ func deliver(ctx context.Context, url string, receiver idemcmd.NewReceiver) {
 	}
 	defer pool.Close()
 	body := asaastest.Event("PAYMENT_RECEIVED")
-	if outcome, _ := receiver(pool).(*idem.Processor).Accept(ctx, asaas.Identify(body)); outcome != idem.Parked {
-		log.Fatal(outcome)
+	inbox := receiver(pool).(*idem.Inbox)
+	_, err = inbox.Accept(ctx, asaas.Identify(body))
+	if err = errors.Join(err, inbox.Drain(ctx)); err != nil {
+		log.Fatal(err)
 	}
 }

@@ -65,10 +65,9 @@ func TestListShowsWhatIsRetriedAndWhen(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.accept("bad_1 paid pay_1", "bad_2 paid pay_2")
-	s.exec(`update idem_events set state = 'pending' where event like '%bad_1'; update idem_payloads set due_at = '2099-01-01 10:00Z' where event like '%bad_1';
-		update idem_events set state = 'retrying' where event like '%bad_2'`)
+	s.exec(`update idem_events set state = 'pending' where event like '%bad_1'; update idem_payloads set due_at = '2099-01-01 10:00Z' where event like '%bad_1'`)
 	_, out, _ := s.idem("list")
-	for _, line := range []string{"NEXT ATTEMPT UTC", "pending   paid  pay_1   bad_1  1       2099-01-01 10:00:00  no such order\n", "retrying  paid  pay_2   bad_2  1                            no such order\n"} {
+	for _, line := range []string{"NEXT ATTEMPT UTC", "pending  paid  pay_1   bad_1  1       2099-01-01 10:00:00  no such order\n", "parked   paid  pay_2   bad_2  1                            no such order\n"} {
 		if !strings.Contains(out, line) {
 			t.Errorf("list does not have %q:\n%s", line, out)
 		}

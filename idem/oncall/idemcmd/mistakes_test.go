@@ -29,12 +29,12 @@ func TestWrongUsageExits2AndSaysWhatIsRight(t *testing.T) {
 		{"unknown flag", []string{"stats", "-reason", "x"}, "flag provided but not defined: -reason: idem help stats prints the flags"},
 		{"too many words", []string{"stats", "asaas"}, `"asaas" is too much: idem help stats prints what it takes`},
 		{"show without an id", []string{"show"}, "show what? give the id of an event, or -entity"},
-		{"no state", []string{"list", "-state", "failed"}, `"failed" is none of pending, retrying, unhandled and parked; idem show finds events in any state`},
+		{"no state", []string{"list", "-state", "failed"}, `"failed" is none of pending, unhandled and parked; idem show finds events in any state`},
 		{"no time", []string{"list", "-since", "yesterday"}, "nor how long ago, such as 2h or 3d"},
 		{"negative limit", []string{"list", "-limit", "-1"}, "-limit is -1: give 0 for all"},
 		{"discard without a reason", []string{"discard", "bad_2"}, "give a -reason"},
 		{"discard of everything", []string{"discard", "-reason", "x"}, "say which events to discard"},
-		{"discard of every state", []string{"discard", "-yes", "-reason", "x", "-state", "pending,retrying", "-state", "unhandled,parked"}, "say which events to discard"},
+		{"discard of every state", []string{"discard", "-yes", "-reason", "x", "-state", "pending", "-state", "unhandled,parked"}, "say which events to discard"},
 		{"nobody to ask", []string{"requeue"}, "nothing was changed: nobody is at a terminal to confirm it: give -yes"},
 		{"an age that was meant in days", []string{"prune", "-yes", "-retention", "45m"}, "-retention is 45 min, and an event that a provider delivers again after that is processed a second time"},
 		{"an age that was meant in days, of a dry run", []string{"prune", "-dry-run", "-retention", "30d"}, "-allow-processing-twice if that is meant"},
@@ -56,10 +56,9 @@ func TestWhatMatchesNothingExits3AndSaysWhatWasMeant(t *testing.T) {
 		says string
 	}{
 		{"no event of that type", []string{"list", "-type", "nothing"}, "idem: no event matched\n"},
-		{"a state, of which is none", []string{"list", "-state", "retrying"}, "idem: no event matched: states retrying\n"},
 		{"a payment's id", []string{"list", "pay_2"}, "If it is a payment's, not an event's: -entity pay_2"},
 		{"an id that is not there", []string{"list", "bad_5"}, "see whether the id is complete: one with an & in it needs quotes"},
-		{"an event in another state", []string{"requeue", "evt_3"}, "evt_3 is pending; those that are pending or retrying need -state"},
+		{"an event in another state", []string{"requeue", "evt_3"}, "evt_3 is pending; those that are pending need -state"},
 		{"a done one", []string{"replay", "evt_1"}, "evt_1 is done"},
 		{"show of nothing", []string{"show", "nothing"}, "If it is a payment's, not an event's: idem show -entity nothing"},
 		{"no such source", []string{"stats", "-source", "asaas"}, `there is no source "asaas", but notes`},
@@ -70,7 +69,8 @@ func TestWhatMatchesNothingExits3AndSaysWhatWasMeant(t *testing.T) {
 	}
 	quiet := newShop(t)
 	quiet.wantSays(command.Nothing, "idem: no entity is blocked\n", "blocked")
-	quiet.wantSays(command.Nothing, "idem: no event matched: states pending, retrying, unhandled, parked\n", "list")
+	quiet.wantSays(command.Nothing, "idem: no event matched: states pending, unhandled, parked\n", "list")
+	quiet.wantSays(command.Nothing, "idem: no event matched: states parked\n", "list", "-state", "parked")
 	quiet.wantSays(command.Nothing, "idem: no event matched: states unhandled, parked\n", "requeue")
 	quiet.prebuilt()
 	quiet.want(command.Done, "No event is stored.\n", "", "stats")

@@ -45,6 +45,7 @@ func TestReplayOfTenThousandEventsSurvivesCtrlCAndKillWithNothingDoneTwice(t *te
 	s.wantText(`select count(*) from effects`, "5999")
 	s.wantText(`select state from idem_events where event = 'notes//evt_6000'`, "parked")
 
+	s.exec(`update idem_workers set seen_at = seen_at - interval '13 seconds'`) // by which it is known to be dead
 	status, out, complaints := s.idem("replay", "-yes", "-as", "ana")
 	if status != command.Done || out != "4,001 events of notes: replayed: 4,001 done, 0 failed, 0 without a handler\n" {
 		t.Errorf("after kill -9: exit status %d, %q, %q", status, out, complaints)

@@ -37,13 +37,14 @@ func limit(n int) func(*options, *flag.FlagSet) {
 var verbs = []verb{
 	{
 		name: "stats", about: "how many events are not done, by state, and how old the oldest is",
-		more: "Pending events are next for the workers of an inbox. Parked ones\n" +
-			"failed too often, unhandled ones had no handler: nothing happens to them by itself. To see them go: watch idem stats.",
+		more: "Pending events are next for the workers of an inbox. Parked ones failed too often, unhandled ones had no handler:\n" +
+			"nothing happens to them by itself. To see them go: watch idem stats.",
 		flags: with(bySource), run: (*program).stats,
 	},
 	{
 		name: "list", words: "[ID...]", about: "events that are not done, the newest first",
-		more:  "Pending ones are next for the workers of an inbox, or wait for their next attempt. Stats counts them by state; show says of each why it is not done.",
+		more: "Pending ones are next for the workers of an inbox, or wait for their next attempt. Stats counts them by state; show\n" +
+			"says of each why it is not done.",
 		flags: with(bySource, choosingAmong("all of these"), limit(50)), run: (*program).list,
 	},
 	{

@@ -13,7 +13,6 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/command"
-	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestAPersonIsAskedBeforeSeveralEventsAreTouched(t *testing.T) {
@@ -91,12 +90,9 @@ func TestADryRunChangesNothing(t *testing.T) {
 	s.wantText(`select string_agg(action, ' ') from idem_audit`, "dry replay") // handlers ran
 }
 
-func TestAReceiverWithoutWorkersSaysToReplay(t *testing.T) {
+func TestTwoReceiversOfOneSourceAreAMistake(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	s.badNight()
-	s.receivers = []NewReceiver{func(pool *pgxpool.Pool) idem.Receiver { return idem.NewProcessor(pool, testkit.NewSource("notes")) }}
-	s.wantSays(command.Failed, "a Processor has no workers: replay them", "requeue", "-yes", "bad_2")
 	s.receivers = append(s.receivers, s.receivers[0])
 	s.wantSays(command.Failed, "two receivers of notes: give idemcmd.Main one of them", "stats")
 }
@@ -333,7 +329,7 @@ func TestAnIDThatMatchesNoEventAmongOthersIsSaidAndExits1(t *testing.T) {
 	s := newShop(t)
 	s.badNight()
 	s.types = "n\n"
-	s.wantSays(command.Failed, "idem: no event matched: evt_1 is done, evt_3 is pending, nope is not stored; those that are pending or retrying need -state\n1 event of notes.\n", "requeue", "bad_2", "evt_3", "evt_1", "nope")
+	s.wantSays(command.Failed, "idem: no event matched: evt_1 is done, evt_3 is pending, nope is not stored; those that are pending need -state\n1 event of notes.\n", "requeue", "bad_2", "evt_3", "evt_1", "nope")
 	s.wantSays(command.Failed, "idem: no event matched: nope\n", "show", "bad_2", "nope")
 }
 
@@ -372,7 +368,7 @@ func TestAcknowledgeSaysWhyItLeavesEventsAlone(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.badNight()
-	s.exec(`update idem_payloads set held = true where event = 'notes//bad_5&77'`)
+	s.exec(`update idem_events set state = 'pending', attempts = 0 where event = 'notes//bad_5&77'; update idem_payloads set failures = null where event = 'notes//bad_5&77'`)
 	s.want(command.Done, "1 event of notes: acknowledged, not processed\n",
 		"idem: 1 of the 2 events of notes left alone: waiting for their turn and never tried, being processed, or done by now\n",
 		"acknowledge", "bad_2", "bad_5&77", "-reason", "ticket 7", "-as", "ana", "-yes")

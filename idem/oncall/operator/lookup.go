@@ -247,8 +247,7 @@ func (l Lookup) isDue(s speech) string {
 	if l.failed() {
 		due = s.say("%s; it %s", l.hasFailed(s), due)
 	}
-	switch {
-	case l.Workers == 0:
+	if l.Workers == 0 {
 		return s.say("%s, and no workers are alive: start the program that runs the inbox, unless Inbox.Drain runs from time to time", due)
 	}
 	return s.say("%s, and workers are alive", due)
@@ -310,13 +309,12 @@ var portuguese = lang.Catalog{
 	"was discarded: %s": "foi descartado: %s",
 	"is not in idem_events any more: somebody deleted its row; idem prune has the others go on":                                                "não está mais em idem_events: alguém excluiu a sua linha; idem prune faz os outros seguirem",
 	"has no body any more: somebody deleted its row of idem_payloads; delete that of idem_events, too, and have the provider deliver it again": "não tem mais payload: alguém excluiu a sua linha de idem_payloads; exclua também a de idem_events e peça ao provedor que o entregue de novo",
-	"%s; the provider is to deliver it again":                                                  "%s; cabe ao provedor entregá-lo de novo",
-	"had no handler when it came: deploy one, then replay it, or requeue it where workers run": "não tinha handler quando chegou: publique um e depois reprocesse-o, ou recoloque-o na fila onde há workers",
-	"is parked: it %s; nothing happens to it until it is replayed, requeued or discarded":      "está estacionado (parked): %s; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado",
-	"waits for %s, an earlier event of its entity, which %s":                                   "aguarda %s, um evento anterior da mesma entidade, que %s",
-	"waits for %s, an earlier %s of its entity, which %s":                                      "aguarda %s, um %s anterior da mesma entidade, que %s",
-	"%s; the next attempt is at %s":                                                            "%s; a próxima tentativa é em %s",
-	"is not due before %s":                                                                     "não será processado antes de %s",
+	"had no handler when it came: deploy one, then replay it, or requeue it where workers run":                                                 "não tinha handler quando chegou: publique um e depois reprocesse-o, ou recoloque-o na fila onde há workers",
+	"is parked: it %s; nothing happens to it until it is replayed, requeued or discarded":                                                      "está estacionado (parked): %s; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado",
+	"waits for %s, an earlier event of its entity, which %s":                                                                                   "aguarda %s, um evento anterior da mesma entidade, que %s",
+	"waits for %s, an earlier %s of its entity, which %s":                                                                                      "aguarda %s, um %s anterior da mesma entidade, que %s",
+	"%s; the next attempt is at %s": "%s; a próxima tentativa é em %s",
+	"is not due before %s":          "não será processado antes de %s",
 
 	"is next":               "é o próximo",
 	"has been due since %s": "está na vez desde %s",

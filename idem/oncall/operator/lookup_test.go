@@ -61,7 +61,6 @@ func TestWhyAnEventIsNotDoneIsSaidInPortuguese(t *testing.T) {
 		{event(idem.StateDone, func(l *Lookup) { l.DoneAt = now }), "O evento foi concluído em 10h."},
 		{event(idem.StateDiscarded, func(l *Lookup) { l.LastError = "discarded: a test" }), "O evento foi descartado: a test."},
 		{event(idem.StatePending, func(l *Lookup) { l.Payload = nil }), "O evento não tem mais payload: alguém excluiu a sua linha de idem_payloads; exclua também a de idem_events e peça ao provedor que o entregue de novo."},
-		{event(idem.StateRetrying, func(l *Lookup) { l.Attempts = 1 }), "O evento falhou uma vez; cabe ao provedor entregá-lo de novo."},
 		{event(idem.StateUnhandled, nil), "O evento não tinha handler quando chegou: publique um e depois reprocesse-o, ou recoloque-o na fila onde há workers."},
 		{parked, "O evento está estacionado (parked): falhou 10 vezes, por último com: no such order; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado."},
 		{event(idem.StatePending, func(l *Lookup) { l.First, l.Behind = &parked, 1 }), "O evento aguarda e1, um paid anterior da mesma entidade, que está estacionado (parked): falhou 10 vezes, por último com: no such order; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado. 1 evento da mesma entidade aguarda este."},
@@ -74,7 +73,6 @@ func TestWhyAnEventIsNotDoneIsSaidInPortuguese(t *testing.T) {
 		{event(idem.StatePending, nil), "Está tudo certo: o evento está na vez desde 10h, e há workers ativos."},
 		{event(idem.StatePending, func(l *Lookup) { l.Workers = 0 }), "O evento está na vez desde 10h, e não há workers ativos: inicie o programa que roda o inbox, a menos que Inbox.Drain rode de tempos em tempos."},
 		{event(idem.StatePending, func(l *Lookup) { l.Workers, l.First = 0, &parked }), "O evento aguarda e1, um paid anterior da mesma entidade, que está estacionado (parked): falhou 10 vezes, por último com: no such order; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado. Não há workers ativos: inicie o programa que roda o inbox, a menos que Inbox.Drain rode de tempos em tempos."},
-		{event(idem.StateParked, func(l *Lookup) { l.Held, l.DueAt = true, time.Time{} }), "Está tudo certo: o evento é o próximo: o que ele aguardava terminou, e idem.Serve, Processor.Run ou um reprocessamento segue com ele."},
 	} {
 		got := row.of.Says("pt-BR", func(t time.Time) string { return t.Format("15h") })
 		if got != row.want {

@@ -270,7 +270,7 @@ func (b *tab) fill() []string {
 	const id = "evt_05b708f961d739ea7eba7e4db318f621%26101"
 	return []string{
 		"", "events?source=letters", "event?source=letters&id=" + id, "entity?source=letters&entity=pay_080225913252", "blocked?source=letters", "trail?source=letters",
-		"action?source=letters&id=1", "confirm?source=letters&action=discard&id=" + id, "events?source=letters&state=retrying", "nothing",
+		"action?source=letters&id=1", "confirm?source=letters&action=discard&id=" + id, "events?source=letters&state=failing", "nothing",
 		"action?source=letters&id=2", "action?source=letters&id=3", "action?source=letters&id=4", "confirm?source=letters&action=replay",
 		"confirm?source=letters&action=erase&one=1&account=&id=" + id, "events?source=letters&boxes=all",
 		"find?q=pay_080225913252", "find?q=cus_1", "unmatched", "conflicts?source=letters", "event?source=letters&id=evt_05b708f961d739ea7eba7e4db318f621%26102",
