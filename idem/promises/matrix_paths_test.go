@@ -40,11 +40,6 @@ type path struct {
 	// cold begins each trial without connections and prepared statements: that
 	// is more messages, and more time. The default is to have both.
 	cold bool
-
-	// goesOn takes other events after it: a lost answer may be about one of them.
-	goesOn bool
-
-	fails bool // its handler does: no answer to COMMIT is lost but that to a count of failures
 }
 
 func (p path) source() *notes {
@@ -78,7 +73,7 @@ func (p path) ownOf(steps []pgproxy.Step) []pgproxy.Step {
 // is Stored means that the provider may forget the event.
 type run func(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error)
 
-// paths are the rows of inline mode. Every path ends in the same way, whatever
+// paths are the rows of first tries where no workers run. Every path ends in the same way, whatever
 // it is: see [rig.finish].
 var paths = []path{
 	{name: "a new event", handler: pay, before: nothingYet, run: deliverOnce, want: done},
@@ -86,15 +81,7 @@ var paths = []path{
 	{name: "a new event whose payload is kept", handler: pay, before: nothingYet, run: deliverKeeping, want: doneWhole},
 	{name: "a new event with savepoints", handler: payInSavepoint, before: nothingYet, run: deliverOnce, want: done},
 	{name: "a duplicate", handler: pay, before: doneOnce, run: deliverOnce, want: done},
-	{name: "an event that failed", handler: pay, before: failedOnce, run: deliverOnce, want: done},
-	{name: "an event that fails, and is parked", handler: payAndFail, before: nothingYet, run: deliverOnce, want: parked, fails: true},
-	{name: "an event that was parked", handler: pay, before: parkedOnce, run: deliverOnce, want: done},
 	{name: "an event without a handler", before: nothingYet, run: deliverOnce, want: unhandled},
-	{name: "an event whose handler is new", handler: pay, before: unhandledOnce, run: deliverOnce, want: done},
-	{name: "a new event behind a parked one", handler: pay, before: behindParked, run: deliverOnce, want: parked},
-	{name: "a replay that goes on", handler: pay, before: beforeAnother, run: replayOne, want: done, goesOn: true},
-	{name: "a replay", handler: pay, before: unhandledOnce, run: replayOne, want: done},
-	{name: "a replay that fails", handler: payAndFail, before: parkedOnce, run: replayOne, want: parked, fails: true},
 }
 
 func nothingYet(*app, string) {}
@@ -104,10 +91,7 @@ func deliverOnce(ctx context.Context, p *pgxpool.Pool, source *notes, id string)
 	return deliverTo(ctx, processor, processor, id)
 }
 
-// parkAfter makes the second failure of an event its last.
-const parkAfter = 2
-
-// deliverTo posts an event to h, a processor or an inbox. The answer must be what the outcome says: 200 exactly if the event is stored.
+// deliverTo posts an event to h, an inbox. The answer must be what the outcome says: 200 exactly if the event is stored.
 func deliverTo(ctx context.Context, h http.Handler, c *idem.Inbox, id string) (idem.Outcome, error) {
 	var observed atomic.Pointer[idem.Observation]
 	c.Logger = nil
@@ -159,24 +143,29 @@ func (s *app) acceptOnce(h idem.Handler[*note], id string, want idem.Outcome) {
 	}
 }
 
-func failedOnce(s *app, id string) { s.acceptOnce(payAndFail, id, idem.Retrying) }
-
 func parkedOnce(s *app, id string) {
-	failedOnce(s, id)
-	s.acceptOnce(payAndFail, id, idem.Parked)
+	s.Helper()
+	storedOnce(s, id)
+	i := quietInbox(s.pool, path{handler: payAndGiveUp}.source())
+	if err := i.Drain(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	s.wantState(id, idem.StateParked)
 }
 
 func unhandledOnce(s *app, id string) { s.acceptOnce(nil, id, idem.Unhandled) }
 
-func behindParked(s *app, id string) { parkedOnce(s, "head-"+id) }
-
+// beforeAnother leaves an event parked, and another behind it.
 func beforeAnother(s *app, id string) {
-	parkedOnce(s, id)
-	s.acceptOnce(pay, "next-"+id, idem.Parked)
+	storedOnce(s, id)
+	s.exec(fmt.Sprintf(`update idem_events set state = 'parked', attempts = 1 where event = 'notes//%s'`, id))
+	s.exec(fmt.Sprintf(`update idem_payloads set due_at = null where event = 'notes//%s'`, id))
+	storedOnce(s, behindIt(id, 1))
+	s.exec(fmt.Sprintf(`update idem_payloads set due_at = null where event = 'notes//%s'`, behindIt(id, 1)))
 }
 
 // replayOne replays an event. One that is no longer there to be replayed is a
-// duplicate.
+// duplicate, and one that a process has claimed that was killed is left.
 func replayOne(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
 	processor := newFirst(p, source)
 	processor.Logger = nil
@@ -188,20 +177,53 @@ func replayOne(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (
 		return idem.Done, nil
 	case replayed.Failed == 1:
 		return idem.Parked, nil
+	case replayed.Left == 1:
+		return idem.Retrying, nil
 	}
 	return idem.Duplicate, nil
 }
 
 // inboxPaths are the rows of an inbox: of what arrives, of what its workers do,
 // and of what operators do.
-var inboxPaths = slices.Concat(arrivalPaths, claimPaths, workPaths, operatorPaths)
+var inboxPaths = slices.Concat(arrivalPaths, firstPaths, claimPaths, workPaths, operatorPaths, replayPaths)
 
 var arrivalPaths = []path{
 	{name: "an arrival", handler: pay, before: nothingYet, run: storeOne, want: pending, byWorkers: true},
 	{name: "an arrival again", handler: pay, before: storedOnce, run: storeOne, want: pending, byWorkers: true},
-	{name: "an arrival that failed inline", handler: pay, before: failedOnce, run: storeOne, want: pending, byWorkers: true},
+	{name: "an arrival that had no handler", handler: pay, before: unhandledOnce, run: storeOne, want: pending, byWorkers: true},
 	{name: "an arrival that was parked", handler: pay, before: parkedOnce, run: storeOne, want: pending, byWorkers: true},
 	{name: "arrivals at once", handler: pay, before: nothingYet, run: storeTogether, want: pending, byWorkers: true, behind: 2},
+}
+
+// firstPaths are the rows of first tries that workers stand behind.
+var firstPaths = []path{
+	{name: "a first try", handler: pay, before: nothingYet, run: tryOne, want: done, byWorkers: true, later: true},
+	{name: "a first try that fails", handler: payAndFail, before: nothingYet, run: tryOne, want: pending, byWorkers: true},
+	{name: "a first try behind another event", handler: pay, before: behindClaimed, run: tryOne, want: pending, byWorkers: true, later: true},
+}
+
+// tryOne delivers an event to an inbox that works first, beside workers that do nothing.
+func tryOne(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
+	if err := aliveElsewhere(ctx, p); err != nil {
+		return "", err
+	}
+	i := quietInbox(p, source)
+	i.WorkFirst = true
+	return deliverTo(ctx, i, i, id)
+}
+
+// aliveElsewhere has a worker be alive, over a connection of its own.
+func aliveElsewhere(ctx context.Context, p *pgxpool.Pool) error {
+	const alive = `insert into idem_workers (id, source, host, pid, started_at, seen_at) values (1, 'notes', 'shop-1', 7, now(), now())
+		on conflict (id) do update set seen_at = now()`
+	_, err := beside(ctx, p, alive+"; commit", func(*pgx.Conn) (idem.Outcome, error) { return "", nil })
+	return err
+}
+
+// behindClaimed leaves an event of the same entity to a worker.
+func behindClaimed(s *app, id string) {
+	storedOnce(s, "head-"+id)
+	s.claimElsewhere("head-" + id)
 }
 
 func storeOne(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
@@ -418,6 +440,12 @@ var operatorPaths = []path{
 	{name: "an event that is requeued", handler: pay, before: parkedOnce, run: requeue, want: pending, byWorkers: true},
 	{name: "an event that is discarded", handler: pay, before: parkedOnce, run: discard, want: discarded, byWorkers: true},
 	{name: "a replay of a pending event", handler: pay, before: secondHeldBack, run: replayPending, want: done, byWorkers: true, behind: 1},
+}
+
+var replayPaths = []path{
+	{name: "a replay", handler: pay, before: unhandledOnce, run: replayOne, want: done, byWorkers: true, later: true},
+	{name: "a replay of what others wait for", handler: pay, before: beforeAnother, run: replayOne, want: done, byWorkers: true, behind: 1, later: true},
+	{name: "a replay that fails", handler: payAndFail, before: parkedOnce, run: replayOne, want: parked, byWorkers: true, later: true},
 }
 
 func requeue(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {

@@ -124,7 +124,10 @@ func TestReplayTakesWhatItsFilterSays(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
 			s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
-			s.wantAnswer(paid("p1"), http.StatusOK)
+			s.openInbox()
+			s.inbox.MaxAttempts = 1
+			s.store(identify([]byte(paid("p1"))))
+			s.drain(1)
 			s.wantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
 			s.wantAnswer(`{"id":"u1","type":"unknown"}`, http.StatusOK)
 			if _, _, err := s.post(t.Context(), `{"id":"n1","type":"new"}`, map[string]string{"account": "b"}); err != nil {

@@ -93,9 +93,8 @@ func TestDeliveryAndWorkerOnOneEventHaveOneEffect(t *testing.T) {
 			t.Errorf("the delivery was answered %d %s, want a duplicate", status, answer)
 		}
 	})
-	s.until(blocked)
+	delivery.Wait() // it is stored, and waits for nothing
 	close(release)
-	delivery.Wait()
 	s.wantWorked(idem.Done)
 	s.wantEffects(1)
 }
