@@ -47,11 +47,13 @@ func (i *Inbox) workFirst(ctx context.Context, e Event) result {
 func (i *Inbox) tryUntilMarked(ctx context.Context, e Event, work Work) verdict {
 	ctx, cancel := context.WithTimeout(ctx, min(i.AnswerWithin, maxAnswerWithin))
 	defer cancel()
+	toStore := int32(1) // a connection
 	for tries := 1; ; tries++ {
-		v := i.try(ctx, e, work)
+		v := i.try(ctx, e, work, toStore)
 		if v.outcome != notMarked || v.found.State != "" || i.hasWorkers(ctx) || !pause(ctx, tries) {
 			return v
 		}
+		toStore = 0
 	}
 }
 
@@ -80,10 +82,10 @@ func (i *Inbox) isDone(ctx context.Context, e Event) bool {
 	return err == nil && found.State == store.Done
 }
 
-// try makes a first try of an event, until ctx ends. If it may not begin now, no handler runs, and the outcome is
-// notMarked.
-func (i *Inbox) try(ctx context.Context, e Event, work Work) verdict {
-	if !i.mayTry() {
+// try makes a first try of an event, until ctx ends, which leaves a number of connections to store events. If it may
+// not begin now, no handler runs, and the outcome is notMarked.
+func (i *Inbox) try(ctx context.Context, e Event, work Work, toStore int32) verdict {
+	if !i.mayTry(toStore) {
 		return verdict{outcome: notMarked}
 	}
 	defer i.tries.Add(-1)
@@ -110,10 +112,10 @@ func (i *Inbox) try(ctx context.Context, e Event, work Work) verdict {
 const maxAnswerWithin = 5 * time.Second
 
 // mayTry counts a first try, and reports whether it may begin. First tries leave the workers of this process their
-// connections, and another one to store events, if there are as many.
-func (i *Inbox) mayTry() bool {
+// connections, and others to store events, if there are as many.
+func (i *Inbox) mayTry(toStore int32) bool {
 	pool := i.pool.Stat()
-	spare := pool.MaxConns() - 1
+	spare := pool.MaxConns() - toStore
 	if n := i.tries.Add(1); n > max(1, spare-i.working.Load()) || pool.AcquiredConns() >= max(1, spare) || i.outage().IsWhole() {
 		i.tries.Add(-1)
 		return false

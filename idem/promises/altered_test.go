@@ -101,7 +101,7 @@ func TestFailedDeliveriesAreNamedByTheirReasons(t *testing.T) {
 			c.deliver(s)
 			red := "deliveries"
 			if why == "a table that is missing" {
-				red = "deliveries, retrying, workers, held, parked, postgres"
+				red = "deliveries, retrying, workers, clock, held, parked, postgres"
 			}
 			for _, check := range s.newHealth(s.first).Report().Checks {
 				if check.Name == "deliveries" && (check.Healthy || !strings.Contains(check.Says, c.says)) {

@@ -340,7 +340,8 @@ func (r *rig) ids(id string) []string {
 func (r *rig) wantAcknowledged(id string, outcome idem.Outcome) {
 	r.Helper()
 	got := r.stored(id)
-	if left := got == pending || got == claimed; outcome.Acknowledged() && got != r.want && !(r.later && left) {
+	left := got == pending || got == claimed || got == parked && outcome == idem.Parked // a connection that breaks under a replay's handler counts
+	if outcome.Acknowledged() && got != r.want && !(r.later && left) {
 		r.Errorf("outcome %s, and stored is %+v, want %+v", outcome, got, r.want)
 	}
 	for _, next := range r.ids(id)[1:] {
