@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
@@ -201,28 +200,44 @@ func numberOf(id string) int64 {
 	return n
 }
 
-// The columns that a copy sets, in the order of args; each has one argument behind scope and id.
-const columns = `status, value, original_value, net_value, refunded, refunding, paid, received, deleted, anticipated, billing_type,
-	created, due, credited, received_on, external_reference, installment, subscription, checkout_session, payment_link, pix_qr_code_id,
-	installment_number, at, number, event`
+// The columns that a copy sets, in the order of args; each has one argument behind scope, id and customer. A name that
+// a copy leaves out stays as it was.
+const (
+	moneyColumns = `status, value, original_value, net_value, refunded, refunding, paid, received, deleted, anticipated, billing_type,
+	created, due, credited, received_on`
+	nameColumns = `external_reference, installment, subscription, checkout_session, payment_link, pix_qr_code_id`
+	copyColumns = `installment_number, at, number, event`
+
+	columns = moneyColumns + ", " + nameColumns + ", " + copyColumns
+)
 
 var (
-	insert = `insert into asaas_charges (apart, scope, id, customer, ` + columns + `)
-		values (coalesce((select scope from asaas_charges_since where scope = $1 and apart), ''), ` + parameters(1, 28) + `) on conflict do nothing`
-
-	// Postgres before version 18 returns no old row of an update, and in one statement with an upsert this would not
-	// see a row that another transaction inserts meanwhile.
-	lock = `select c.scope, id, customer, erased, ` + columns + `, s.since, s.seen, s.account
-		from asaas_charges c left join asaas_charges_since s on s.scope = c.scope where c.scope = $1 and id = $2 for update of c`
-
-	update = `update asaas_charges set customer = case when erased then '' else $3 end, (` + columns + `) = row (` + parameters(4, 18) + `,
-			coalesce($19, external_reference), coalesce($20, installment), coalesce($21, subscription), coalesce($22, checkout_session),
-			coalesce($23, payment_link), coalesce($24, pix_qr_code_id), ` + parameters(25, 28) + `)
-		where scope = $1 and id = $2 and (at, number, event) < ($26, $27, $28)`
+	// upsert locks the row, and makes the copy the row unless that is newer. It returns the row as it was.
+	//
+	// Where another transaction inserts the row at the same time, or the row is that of another scope, the statement finds no
+	// old one, and writes nothing. An update that did not ask for it would overwrite a row that it cannot return.
+	upsert = `with old as (select apart, scope, id, customer, erased, ` + columns + ` from asaas_charges where scope = $1 and id = $2 for update),
+		written as (insert into asaas_charges (apart, scope, id, customer, ` + columns + `)
+			values (coalesce((select apart from old), (select scope from asaas_charges_since where scope = $1 and apart), ''), ` + parameters(1, 28) + `)
+			on conflict (id, apart) do update set (customer, ` + columns + `) = row (case when asaas_charges.erased then '' else excluded.customer end, ` +
+		each(moneyColumns, "excluded.%s") + `, ` + each(nameColumns, "coalesce(excluded.%[1]s, asaas_charges.%[1]s)") + `, ` + each(copyColumns, "excluded.%s") + `)
+			where (asaas_charges.at, asaas_charges.number, asaas_charges.event) < (excluded.at, excluded.number, excluded.event) and exists (select from old)
+			returning true)
+		select exists (select from written), since, seen, account, others, old.scope, id, customer, erased, ` + columns + `
+		from (select) as one left join old on true left join asaas_charges_since s on s.scope = $1`
 
 	naming = `update asaas_charges set external_reference = $3, installment = $4, subscription = $5, checkout_session = $6, payment_link = $7, pix_qr_code_id = $8
 		where scope = $1 and id = $2`
 )
+
+// each returns the list with each column as in the format.
+func each(list, format string) string {
+	var out []string
+	for _, column := range strings.Split(list, ",") {
+		out = append(out, fmt.Sprintf(format, strings.TrimSpace(column)))
+	}
+	return strings.Join(out, ", ")
+}
 
 func parameters(first, last int) string {
 	var list []string
@@ -244,28 +259,25 @@ func (c *Charge) args() []any {
 
 // copy makes the charge its row, unless that is newer, in one round trip.
 func (c *Charge) copy(ctx context.Context, tx pgx.Tx, how copying) (Change, error) {
-	var before Charge
-	var in account
-	var inserted, updated bool
-	b := &pgx.Batch{}
-	b.Queue(insert, c.args()...).Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected() == 1; return nil })
-	b.Queue(lock, c.Scope, c.ID).QueryRow(func(row pgx.Row) error { return before.scan(row, &in.since, &in.seen, &in.id) })
-	b.Queue(update, c.args()...).Exec(func(tag pgconn.CommandTag) error { updated = tag.RowsAffected() == 1; return nil })
-	err := tx.SendBatch(ctx, b).Close()
-	switch {
-	case errors.Is(err, pgx.ErrNoRows): // its row is that of another scope
-		err = c.elsewhere(ctx, tx)
-	case err != nil:
-		err = fmt.Errorf("asaas/charges: copying %s: %w", c.ID, err)
-	default:
-		err = c.admit(ctx, tx, in, how, inserted)
+	w, err := c.write(ctx, tx)
+	if err == nil && !w.had && !w.written { // another transaction has inserted the row, and has ended
+		w, err = c.write(ctx, tx)
 	}
 	switch {
 	case err != nil:
+		err = fmt.Errorf("asaas/charges: copying %s: %w", c.ID, err)
+	case !w.had && !w.written:
+		err = c.elsewhere(ctx, tx)
+	default:
+		err = c.admit(ctx, tx, w.account, how, !w.had)
+	}
+	before := w.before
+	switch {
+	case err != nil:
 		return Change{}, err
-	case inserted:
-		return Change{After: before}, nil
-	case updated:
+	case !w.had:
+		return Change{After: *c}, nil
+	case w.written:
 		after := *c
 		if after.erased = before.erased; after.erased {
 			after.Customer = ""
@@ -282,6 +294,28 @@ func (c *Charge) copy(ctx context.Context, tx pgx.Tx, how copying) (Change, erro
 		return Change{}, fmt.Errorf("asaas/charges: naming %s: %w", c.ID, err)
 	}
 	return Change{Before: before, After: after}, nil
+}
+
+// written is the result of upsert.
+type written struct {
+	account
+	had     bool   // the charge had a row
+	before  Charge // that row
+	written bool   // the copy is the row
+}
+
+func (c *Charge) write(ctx context.Context, tx pgx.Tx) (w written, err error) {
+	rows, err := tx.Query(ctx, upsert, c.args()...)
+	if err != nil {
+		return w, err
+	}
+	return pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (w written, err error) {
+		first := []any{&w.written, &w.since, &w.seen, &w.id, &w.others}
+		if w.had = row.RawValues()[len(first)] != nil; w.had {
+			return w, w.before.scan(row, first...)
+		}
+		return w, row.Scan(append(first, make([]any, len(row.RawValues())-len(first))...)...)
+	})
 }
 
 // names are those by which an application may know what the charge is for.
@@ -302,15 +336,15 @@ func (c *Charge) learn(other *Charge) (learned bool) {
 	return learned
 }
 
-// scan reads a row, with more columns behind its own.
-func (c *Charge) scan(row pgx.Row, more ...any) error {
+// scan reads a row, with other columns before its own.
+func (c *Charge) scan(row pgx.Row, first ...any) error {
 	names := c.names()
-	err := row.Scan(append([]any{
+	err := row.Scan(append(first,
 		&c.Scope, &c.ID, &c.Customer, &c.erased,
 		&c.Status, &c.Value, &c.OriginalValue, &c.NetValue, &c.Refunded, &c.Refunding, &c.Paid, &c.Received, &c.Deleted, &c.Anticipated, &c.BillingType,
 		&c.Created, &c.Due, &c.Credited, &c.ReceivedOn, names[0], names[1], names[2], names[3], names[4], names[5],
 		&c.InstallmentNumber, &c.At, &c.number, &c.Event,
-	}, more...)...)
+	)...)
 	for _, name := range names {
 		*name = nonEmpty(*name)
 	}

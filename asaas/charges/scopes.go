@@ -63,6 +63,8 @@ type account struct {
 	since *time.Time // the table is complete; nil for an account without a row
 	seen  *time.Time // its first charge was copied; nil for one without
 	id    *string    // account.id of its events; nil until one has it
+
+	others *bool // handlers of before have booked charges of which the table may lack rows; nil for an account without a row
 }
 
 const today = `(now() at time zone interval '-3 hours')::date`

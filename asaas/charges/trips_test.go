@@ -39,7 +39,7 @@ func TestAnEventOfAChargeIsOneTransactionOfThreeRoundTrips(t *testing.T) {
 		}
 		want := []string{
 			"begin; insert into idem_events",
-			"insert into asaas_charges; select c.scope, id,; update asaas_charges set",
+			"with old as",
 			"insert into ledger",
 			"commit",
 		}

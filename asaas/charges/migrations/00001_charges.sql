@@ -72,7 +72,8 @@ create table if not exists asaas_charges_since (
     seen    timestamptz,            -- when its first charge was copied; null: it is only filled
     account text collate "C",       -- account.id of its events; null until one has it
     key     text collate "C",       -- the id that Asaas's API gives the account of the key, where that is another
-    apart   boolean not null default false -- its ids may be those of other accounts: sandbox beside production
+    others  boolean not null default false, -- other programs have booked charges, and the table is not filled yet
+    apart   boolean not null default false  -- its ids may be those of other accounts: sandbox beside production
 );
 
 -- The last run of charges.Daily for each account.
@@ -130,10 +131,10 @@ begin
         raise exception 'charges are known under both of the scopes "%" and "%", so they may have been booked twice: %: put right what was booked, '
             'and delete one of the two rows of each from asaas_charges', was, becomes, names;
     end if;
-    insert into asaas_charges_since as n (scope, since, seen, account, key, apart)
-        select becomes, since, seen, account, key, apart from asaas_charges_since where scope = was
+    insert into asaas_charges_since as n (scope, since, seen, account, key, others, apart)
+        select becomes, since, seen, account, key, others, apart from asaas_charges_since where scope = was
         on conflict (scope) do update set since = least(n.since, excluded.since), seen = least(n.seen, excluded.seen), account = coalesce(n.account, excluded.account),
-            key = coalesce(n.key, excluded.key), apart = n.apart or excluded.apart;
+            key = coalesce(n.key, excluded.key), others = n.others or excluded.others, apart = n.apart or excluded.apart;
     delete from asaas_charges_since where scope = was;
     update asaas_charges c set scope = becomes, apart = case when s.apart then becomes else '' end from asaas_charges_since s
         where s.scope = becomes and (c.scope = was or c.scope = becomes and (c.apart <> '') <> s.apart);
