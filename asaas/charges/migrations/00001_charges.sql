@@ -14,6 +14,7 @@ create table if not exists asaas_charges (
     refunded           numeric not null,         -- given back
     refunding          numeric not null,         -- asked back, and not given back yet
     paid               numeric not null,         -- paid and not given back, whether its money has come or not
+    settled            numeric not null,         -- original_value less refunded, if something is paid
     received           numeric not null,         -- the part of paid whose money has come
     deleted            boolean not null,
     anticipated        boolean not null,
@@ -43,6 +44,10 @@ create index if not exists asaas_charges_reference on asaas_charges (external_re
 create index if not exists asaas_charges_installment on asaas_charges (installment) where installment is not null;
 create index if not exists asaas_charges_subscription on asaas_charges (subscription) where subscription is not null;
 create index if not exists asaas_charges_checkout on asaas_charges (checkout_session) where checkout_session is not null;
+create index if not exists asaas_charges_link on asaas_charges (payment_link) where payment_link is not null
+    and external_reference is null and checkout_session is null and installment is null and subscription is null;
+create index if not exists asaas_charges_qr_code on asaas_charges (pix_qr_code_id) where pix_qr_code_id is not null
+    and external_reference is null and checkout_session is null and installment is null and subscription is null and payment_link is null;
 create index if not exists asaas_charges_customer on asaas_charges (customer);
 create index if not exists asaas_charges_open on asaas_charges (scope, created) where open;
 
@@ -53,7 +58,7 @@ select scope, kind, name,
     count(*) filter (where paid > 0)                          as paid_charges,
     coalesce(sum(value) filter (where not deleted), 0)          as value,
     coalesce(sum(original_value) filter (where not deleted), 0) as original_value,
-    sum(paid) as paid, sum(received) as received, sum(refunded) as refunded, sum(refunding) as refunding, max(at) as at
+    sum(paid) as paid, sum(settled) as settled, sum(received) as received, sum(refunded) as refunded, sum(refunding) as refunding, max(at) as at
 from (
     select 'reference' as kind, external_reference as name, c.* from asaas_charges c where external_reference is not null
     union all select 'installment', installment, c.* from asaas_charges c where installment is not null
@@ -72,7 +77,7 @@ create table if not exists asaas_charges_since (
     seen    timestamptz,            -- when its first charge was copied; null: it is only filled
     account text collate "C",       -- account.id of its events; null until one has it
     key     text collate "C",       -- the id that Asaas's API gives the account of the key, where that is another
-    others  boolean not null default false, -- other programs have booked charges, and the table is not filled yet
+    others  boolean,                -- other handlers have booked its payments, and the table is not filled; null until its first charge
     apart   boolean not null default false  -- its ids may be those of other accounts: sandbox beside production
 );
 
