@@ -30,7 +30,7 @@ const setOrders = `create table orders (id text primary key, checkout text uniqu
 	create table shipments (order_id text primary key);
 	insert into orders values ('order-1', 'checkout-1', 1200), ('order-2', 'checkout-2', 100), ('order-3', null, 100)`
 
-// paid sets an order, and ships it once, as the pages show it.
+// paid sets the order to the sum of its charges, whatever happened to them, and ships it once.
 func paid(ctx context.Context, tx pgx.Tx, o charges.Order) (orders int64, err error) {
 	err = tx.QueryRow(ctx, `
 		with o as (update orders set paid = $1, settled = $2 where id = $3 or checkout = $4 returning id, settled >= total as complete),

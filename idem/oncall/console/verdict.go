@@ -43,6 +43,7 @@ var headlines = map[string]struct {
 	"clock":      {"The database's clock was put back: events wait until it is that late again.", ""},
 	"canary":     {"The canary does not arrive: real deliveries may not, either.", ""},
 	"unmatched":  {"Charges are paid that match nothing of the application's: match each, or give it back.", "unmatched?"},
+	"overpaid":   {"Orders got more than their total: give back what is too much.", ""},
 	"reconcile":  {"Charges could not be compared with Asaas, or booked, or no run of it has ended for two days: see the log.", ""},
 	"webhook":    {"The webhook is disabled at the provider, or lacks types of events.", ""},
 	"answer":     {"A health check does not return.", ""},
