@@ -86,7 +86,7 @@ var NotOurs = errors.New("asaas/charges: the name is that of another system's ch
 // two versions of the program may run at once. The name is locked from before the sum until the transaction ends.
 //
 // The event fails unless set has changed exactly one order, if the charge names a reference or a Checkout. For
-// another kind of name there may be none. For a name of another system's, set returns [NotOurs]: give your own references
+// another kind of name there may be none, and for a charge that was removed. For a name of another system's, set returns [NotOurs]: give your own references
 // a prefix that no other system's have. set is not called for a charge without any name, which [Unmatched] lists once it is paid.
 //
 // set is called for every event, also for a late one. It is called twice if a charge gets another name: first with the
@@ -166,14 +166,15 @@ func (c Change) set(ctx context.Context, tx pgx.Tx, set func(context.Context, pg
 	}
 	for _, o := range orders {
 		n, err := set(ctx, tx, *o)
-		switch left := (name{o.Kind, o.Name}) != has; {
+		mayBeGone := (name{o.Kind, o.Name}) != has || c.After.Deleted && o.Paid.IsZero()
+		switch {
 		case errors.Is(err, NotOurs):
 		case err != nil:
 			return err
 		case n > 1:
 			return idem.NoRetry(fmt.Errorf("asaas/charges: %d orders were set to the sum of the %s %q: have the function of Orders find one, "+
 				"by columns that are unique, and replay the event", n, o.Kind, o.Name))
-		case n < 1 && !left && (o.Kind == Reference || o.Kind == Checkout):
+		case n < 1 && !mayBeGone && (o.Kind == Reference || o.Kind == Checkout):
 			return fmt.Errorf("asaas/charges: no order was set to the sum of the %s %q, which the charge %s names: store the order before its charge is made; "+
 				"if the name is another system's, have the function of Orders return charges.NotOurs", o.Kind, o.Name, c.After.ID)
 		}

@@ -303,6 +303,46 @@ func TestExactlyOneOrderIsSetOrTheEventFails(t *testing.T) {
 	}
 }
 
+// A shop deletes an order, and its charges at Asaas. If one of them was paid, somebody has to look.
+func TestTheOrderOfARemovedChargeNeedNotBeThereUnlessItIsPaid(t *testing.T) {
+	t.Parallel()
+	pool, events := newSetOrders(t), newSetting(paid)
+	removed, other := newOf("order-1", asaas.BillingTypeBoleto), newOf("order-1", asaas.BillingTypePix)
+	for _, body := range [][]byte{removed.Created(), other.Created()} {
+		if err := handle(t, pool, events, "", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Exec(t, pool, `delete from orders`)
+	if err := handle(t, pool, events, "", removed.Deleted()); err != nil {
+		t.Errorf("a removed charge: %v", err)
+	}
+	if err := handle(t, pool, events, "", other.Received()); err == nil {
+		t.Error("a paid charge has no order")
+	}
+}
+
+// The reminder asks the row, as the pages show it.
+func TestALateOverdueRemindsNobodyWhoHasPaid(t *testing.T) {
+	t.Parallel()
+	pool, events := newSetOrders(t), newSetting(paid)
+	testkit.Exec(t, pool, `create table reminders (charge text primary key)`)
+	events.OnPaymentOverdue(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		_, err := tx.Exec(ctx, `insert into reminders (charge) select id from asaas_charges where id = $1 and status = 'OVERDUE' on conflict do nothing`, e.Payment.ID)
+		return err
+	})
+	late, open := newOf("order-1", asaas.BillingTypeBoleto), newOf("order-1", asaas.BillingTypeBoleto)
+	created, overdue, received := late.Created(), late.Overdue(), late.Received()
+	for _, body := range [][]byte{created, received, overdue, open.Created(), open.Overdue()} {
+		if err := handle(t, pool, events, "", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := query(t, pool, `select string_agg(charge, ' ') from reminders`); got != open.Payment.ID {
+		t.Errorf("reminded are %s, want %s", got, open.Payment.ID)
+	}
+}
+
 // An order that the charge has left may be there no more.
 func TestTheOrderThatAChargeLeavesNeedNotBeThere(t *testing.T) {
 	t.Parallel()
