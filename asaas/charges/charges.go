@@ -79,6 +79,9 @@ func (c Change) BecamePaid() bool { return c.Before.Paid.Sign() <= 0 && c.After.
 // If a paid charge gets another reference, or without one its first Checkout, link or other name, apply is called twice: what
 // is paid is taken back by the old names, and comes by the new ones.
 //
+// Do not run a version of the program that books otherwise at the same time: the event of a charge's creation is taken for its
+// first, and what the other version has booked of the charge by then is booked again. It is not with [Orders].
+//
 // Events are parked, with [idem.NoRetry], if they cannot be copied without guessing about money: see
 // [Copy]. With a nil apply, the handler only copies, and does so for every charge: register it beside the
 // handlers that have booked so far, until the table is filled. See the package comment.
@@ -243,7 +246,7 @@ var (
 // each returns the list with each column as in the format.
 func each(list, format string) string {
 	var out []string
-	for _, column := range strings.Split(list, ",") {
+	for column := range strings.SplitSeq(list, ",") {
 		out = append(out, fmt.Sprintf(format, strings.TrimSpace(column)))
 	}
 	return strings.Join(out, ", ")

@@ -70,7 +70,12 @@ var kinds = []struct {
 
 // NotOurs is the error that a function of [Orders] returns for a name that is not the application's: that of another system
 // which uses the same account at Asaas. The event is done then.
-var NotOurs = errors.New("asaas/charges: the name is that of another system's charge")
+const NotOurs nameError = "asaas/charges: the name is that of another system's charge"
+
+// nameError is the error of a name.
+type nameError string
+
+func (e nameError) Error() string { return string(e) }
 
 // Orders returns a handler for [asaas.Dispatcher.OnPayment] that copies the charge of each event into its row, adds up the
 // charges that have its name, and has set store the sum, in the same transaction. set returns how many orders it has
