@@ -490,30 +490,6 @@ func TestAShopChangesToOrdersWithBothVersionsAtOnce(t *testing.T) {
 	t.Logf("%d change-overs", ran)
 }
 
-// addByHand books as a shop does without this package: a row for each charge, and the difference is added to the order.
-func addByHand(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-	now := asaas.Money{}
-	switch e.Payment.Status {
-	case asaas.PaymentStatusConfirmed, asaas.PaymentStatusReceived, asaas.PaymentStatusReceivedInCash, asaas.PaymentStatusDunningReceived:
-		now = e.Payment.Value
-		for _, r := range e.Payment.Refunds.Or(nil) {
-			if r.Status.Or("") == asaas.RefundStatusDone {
-				now = now.Sub(r.Value.Or(asaas.Money{}))
-			}
-		}
-	}
-	var was asaas.Money
-	err := tx.QueryRow(ctx, `select paid from booked where charge = $1 for update`, e.Payment.ID).Scan(&was)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return err
-	}
-	if _, err = tx.Exec(ctx, `insert into booked values ($1, $2) on conflict (charge) do update set paid = excluded.paid`, e.Payment.ID, now); err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, `update orders set paid = paid + $1 where id = $2`, now.Sub(was), e.Payment.ExternalReference)
-	return err
-}
-
 // A card is confirmed when it is made. Another version of the program books it, and the event of its creation comes late.
 func TestALateCreationOfABookedChargeDoublesNothing(t *testing.T) {
 	t.Parallel()
