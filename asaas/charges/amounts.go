@@ -103,9 +103,9 @@ func (d discount) leaves(price, rest asaas.Money) bool {
 	return price.Sub(off).Round(2) == rest || price.Sub(rest).Round(2) == off.Round(2)
 }
 
-// discounted gives a paid charge the price that it had before its discount, if the other copy, which is older, has it, and
-// reports whether that is another one. Asaas does not document whether value or originalValue has the price then: if neither
-// has it, value is the price that was asked less exactly the discount.
+// discounted gives a paid charge the price that it had before its discount, if the other copy, which is older, has
+// it, and reports whether that is another one. Asaas does not document whether value or originalValue has the price
+// then: if neither has it, value is the price that was asked less exactly the discount.
 func (c *Charge) discounted(other *Charge, d discount) bool {
 	price := other.OriginalValue
 	if isAsked(c.Status) || c.OriginalValue != c.Value || price.Cmp(c.Value) <= 0 || price.Cmp(mostDiscounted) > 0 || !d.leaves(price, c.Value) {

@@ -80,7 +80,8 @@ func BenchmarkCopy(b *testing.B) {
 	}
 }
 
-// BenchmarkEvent compares the handlers of an event, in an open transaction, with the same statement of the application's.
+// BenchmarkEvent compares the handlers of an event, in an open transaction, with the same statement of the
+// application's.
 func BenchmarkEvent(b *testing.B) {
 	set := func(ctx context.Context, tx pgx.Tx, reference any, amount asaas.Money) (int64, error) {
 		tag, err := tx.Exec(ctx, `update orders set paid = $1 where id = $2`, amount, reference)

@@ -70,17 +70,17 @@ func (c Change) Received() asaas.Money { return c.After.Received.Sub(c.Before.Re
 // a second time for a chargeback that is won, and for money that moves to another name: see [Handler].
 func (c Change) BecamePaid() bool { return c.Before.Paid.Sign() <= 0 && c.After.Paid.Sign() > 0 }
 
-// Handler returns a handler for [asaas.Dispatcher.OnPayment] that copies the charge of each event
-// into its row, and calls apply with the difference, in the same transaction. It is for a ledger, and for a program that
-// counts; [Orders] sets orders, and heals one that was wrong. apply is not called for
-// an event that is older than the row and brings no name that the row lacks. An error of apply fails the event, and its copy
-// is rolled back.
+// Handler returns a handler for [asaas.Dispatcher.OnPayment] that copies the charge of each event into its row, and
+// calls apply with the difference, in the same transaction. It is for a ledger, and for a program that counts;
+// [Orders] sets orders, and heals one that was wrong. apply is not called for an event that is older than the row and
+// brings no name that the row lacks. An error of apply fails the event, and its copy is rolled back.
 //
 // If a paid charge gets another reference, or without one its first Checkout, link or other name, apply is called twice: what
 // is paid is taken back by the old names, and comes by the new ones.
 //
-// Do not run a version of the program that books otherwise at the same time: the event of a charge's creation is taken for its
-// first, and what the other version has booked of the charge by then is booked again. It is not with [Orders].
+// Do not run a version of the program that books otherwise at the same time: the event of a charge's creation is
+// taken for its first, and what the other version has booked of the charge by then is booked again. It is not with
+// [Orders].
 //
 // Events are parked, with [idem.NoRetry], if they cannot be copied without guessing about money: see
 // [Copy]. With a nil apply, the handler only copies, and does so for every charge: register it beside the
@@ -212,8 +212,8 @@ func numberOf(id string) int64 {
 	return n
 }
 
-// The columns that a copy sets, in the order of args; each has one argument behind scope, id and customer. A name that
-// a copy leaves out stays as it was.
+// The columns that a copy sets, in the order of args; each has one argument behind scope, id and customer. A name
+// that a copy leaves out stays as it was.
 const (
 	moneyColumns = `status, value, original_value, net_value, refunded, refunding, paid, settled, received, deleted, anticipated, billing_type,
 	created, due, credited, received_on`
@@ -226,8 +226,9 @@ const (
 var (
 	// upsert locks the row, and makes the copy the row unless that is newer. It returns the row as it was.
 	//
-	// Where another transaction inserts the row at the same time, or the row is that of another scope, the statement finds no
-	// old one, and writes nothing. An update that did not ask for it would overwrite a row that it cannot return.
+	// Where another transaction inserts the row at the same time, or the row is that of another scope, the statement
+	// finds no old one, and writes nothing. An update that did not ask for it would overwrite a row that it cannot
+	// return.
 	upsert = `with old as (select apart, scope, id, customer, erased, ` + columns + ` from asaas_charges where scope = $1 and id = $2 for update),
 		written as (insert into asaas_charges (apart, scope, id, customer, ` + columns + `)
 			values (coalesce((select apart from old), (select scope from asaas_charges_since where scope = $1 and apart), ''), ` + parameters(1, 29) + `)

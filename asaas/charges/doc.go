@@ -24,22 +24,23 @@
 //		return orders, err
 //	}
 //
-// Installments, renewals, partial refunds and chargebacks are no special cases. The event fails unless exactly one order
-// was set: see [Orders]. A charge whose money came unasked names nothing: it is in the table, and paid charges that match
-// nothing of yours are a query. So are orders that are paid twice ([Overpaid]).
+// Installments, renewals, partial refunds and chargebacks are no special cases. The event fails unless exactly one
+// order was set: see [Orders]. A charge whose money came unasked names nothing: it is in the table, and paid charges
+// that match nothing of yours are a query. So are orders that are paid twice ([Overpaid]).
 //
 // A handler of one event type may stand beside it, for what is no money. It runs after the family's, in the same
-// transaction, and sees the new row. It also runs for a late event: a reminder asks the row whether the charge
-// is still overdue. If your program needs no event of some types, ignore them: each costs a copy. Do not ignore PAYMENT_CREATED:
-// the order is set, and missed, before it is paid.
+// transaction, and sees the new row. It also runs for a late event: a reminder asks the row whether the charge is
+// still overdue. If your program needs no event of some types, ignore them: each costs a copy. Do not ignore
+// PAYMENT_CREATED, which notices an order that is not stored before it is paid.
 //
 //	events.OnPaymentOverdue(remind) // insert into reminders select id from asaas_charges where id = $1 and status = 'OVERDUE'
 //	events.Ignore(asaas.EventPaymentCheckoutViewed, asaas.EventPaymentBankSlipViewed)
 //
 // # Book differences
 //
-// [Handler] says what each event changed, for a program that counts, or adds. What was added wrong stays wrong, and one version of such a
-// program runs at a time.
+// [Handler] says what each event changed, for a program that counts, or adds. What was added wrong stays wrong, and
+// one version of such a program runs at a time. Do not ignore PAYMENT_CREATED there: if another event is the first of
+// a charge, its copy searches all stored events of the account.
 //
 // # Keep a ledger
 //
@@ -61,18 +62,19 @@
 //	REFUNDED, CHARGEBACK_REQUESTED, CHARGEBACK_DISPUTE,        0      0
 //	  AWAITING_CHARGEBACK_REVERSAL
 //
-// rest is Value less the refunds that are DONE. Settled is the same of OriginalValue, which leaves out the interest of a late
-// payment, and the discount of an early one: compare it with the price. Asaas does not document what Value is after
-// a discount. If neither it nor OriginalValue is the price, an earlier event has that, and Settled is of it. Refunding is the amount of
-// pending refunds; a careful merchant ships when Settled less Refunding is the total. A Pix that Asaas holds back for up to 72 hours is
-// CONFIRMED: it is paid, and in Held of its Order. A charge that was removed keeps its status, which is of one that is not paid.
+// rest is Value less the refunds that are DONE. Settled is the same of OriginalValue, which leaves out the interest
+// of a late payment, and the discount of an early one: compare it with the price. Asaas does not document what Value
+// is after a discount. If neither it nor OriginalValue is the price, an earlier event has that, and Settled is of it.
+// Refunding is the amount of pending refunds; a careful merchant ships when Settled less Refunding is the total. A
+// Pix that Asaas holds back for up to 72 hours is CONFIRMED: it is paid, and in Held of its Order. A charge that was
+// removed keeps its status, which is of one that is not paid.
 //
 // # Look at the table
 //
 //	select settled, paid from asaas_charge_sums where kind = 'reference' and name = 'order-7';
 //
-// The view asaas_charge_sums adds the charges up that have a name in common. kind is reference, checkout, installment,
-// subscription, link or qr code. A charge with several names is in the sum of each.
+// The view asaas_charge_sums adds the charges up that have a name in common. kind is reference, checkout,
+// installment, subscription, link or qr code. A charge with several names is in the sum of each.
 //
 //	select c.* from asaas_charges c
 //	where paid > 0 and not exists (select from orders o where o.id = c.external_reference or o.checkout = c.checkout_session);
@@ -104,8 +106,8 @@
 //  3. Register charges.Orders(paid) instead, and remove the old handlers. The two versions may run at once. Stop the old
 //     version first if the new one has charges.Handler(changed), which would book again what the other has booked.
 //
-// If no program has ever booked the account's charges, nothing has to be filled: call [Filled] with the zero time. Tests do,
-// because their charges are made on other days.
+// If no program has ever booked the account's charges, nothing has to be filled: call [Filled] with the zero time.
+// Tests do, because their charges are made on other days.
 //
 // # What is refused
 //

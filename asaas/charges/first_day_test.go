@@ -228,7 +228,8 @@ func changeOver(ctx context.Context, tx pgx.Tx, events *asaas.Dispatcher, life a
 	return nil
 }
 
-// addByHand books as a shop does without this package: a row for each charge, and the difference is added to the order.
+// addByHand books as a shop does without this package: a row for each charge, and the difference is added to the
+// order.
 func addByHand(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 	now := asaas.Money{}
 	switch e.Payment.Status {

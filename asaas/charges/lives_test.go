@@ -67,8 +67,8 @@ func TestEveryLifeEndsTrueInAnyOrder(t *testing.T) {
 	})
 }
 
-// inEveryOrder runs a test with the events of each life in many orders, each event twice, without any one but the last, and
-// in each spelling of their times. The transaction is rolled back.
+// inEveryOrder runs a test with the events of each life in many orders, each event twice, without any one but the
+// last, and in each spelling of their times. The transaction is rolled back.
 func inEveryOrder(t *testing.T, pool *pgxpool.Pool, test func(tx pgx.Tx, life asaastest.Life, came [][]byte) error) {
 	t.Helper()
 	ran := 0

@@ -37,12 +37,13 @@ type Order struct {
 	Charges     int // without those that were removed
 	PaidCharges int // those of which something is paid
 
-	// Before and After are the charge that an event, or a reading, changed: for a program that says thanks, or counts. They are
-	// equal for a late event.
+	// Before and After are the charge that an event, or a reading, changed: for a program that says thanks, or
+	// counts. They are equal for a late event.
 	Before, After Charge
 }
 
-// Kind is a kind of name that a charge has, and that several charges may share. Its text is the kind of asaas_charge_sums.
+// Kind is a kind of name that a charge has, and that several charges may share. Its text is the kind of
+// asaas_charge_sums.
 type Kind string
 
 // The kinds, in the order in which they decide.
@@ -68,8 +69,8 @@ var kinds = []struct {
 	{QRCode, "pix_qr_code_id"},
 }
 
-// NotOurs is the error that a function of [Orders] returns for a name that is not the application's: that of another system
-// which uses the same account at Asaas. The event is done then.
+// NotOurs is the error that a function of [Orders] returns for a name that is not the application's: that of another
+// system which uses the same account at Asaas. The event is done then.
 const NotOurs nameError = "asaas/charges: the name is that of another system's charge"
 
 // nameError is the error of a name.
@@ -77,9 +78,9 @@ type nameError string
 
 func (e nameError) Error() string { return string(e) }
 
-// Orders returns a handler for [asaas.Dispatcher.OnPayment] that copies the charge of each event into its row, adds up the
-// charges that have its name, and has set store the sum, in the same transaction. set returns how many orders it has
-// changed.
+// Orders returns a handler for [asaas.Dispatcher.OnPayment] that copies the charge of each event into its row, adds
+// up the charges that have its name, and has set store the sum, in the same transaction. set returns how many orders
+// it has changed.
 //
 //	func paid(ctx context.Context, tx pgx.Tx, o charges.Order) (orders int64, err error) {
 //		set, err := tx.Exec(ctx, `update orders set paid = $1, settled = $2 where id = $3 or checkout = $4`,
@@ -87,18 +88,20 @@ func (e nameError) Error() string { return string(e) }
 //		return set.RowsAffected(), err
 //	}
 //
-// The order is set, and not added to. So an order that was wrong is right with the next event of one of its charges, and
-// two versions of the program may run at once. The name is locked from before the sum until the transaction ends.
+// The order is set, and not added to. So an order that was wrong is right with the next event of one of its charges,
+// and two versions of the program may run at once. The name is locked from before the sum until the transaction ends.
 //
 // The event fails unless set has changed exactly one order, if the charge names a reference or a Checkout. For
-// another kind of name there may be none, and for a charge that was removed. For a name of another system's, set returns [NotOurs]: give your own references
-// a prefix that no other system's have. set is not called for a charge without any name, which [Unmatched] lists once it is paid.
+// another kind of name there may be none, and for a charge that was removed. For a name of another system's, set
+// returns [NotOurs]: give your own references a prefix that no other system's have. set is not called for a charge
+// without any name, which [Unmatched] lists once it is paid.
 //
-// set is called for every event, also for a late one. It is called twice if a charge gets another name: first with the
-// old name and its sum without the charge, and then with the new one. The old name need not have an order any more.
+// set is called for every event, also for a late one. It is called twice if a charge gets another name: first with
+// the old name and its sum without the charge, and then with the new one. The old name need not have an order any
+// more.
 //
-// Events are parked as by [Handler]. All of an account's are, until its table is filled, if other handlers have booked
-// payments of the account before: a sum without their charges would be too small.
+// Events are parked as by [Handler]. All of an account's are, until its table is filled, if other handlers have
+// booked payments of the account before: a sum without their charges would be too small.
 func Orders(set func(ctx context.Context, tx pgx.Tx, o Order) (orders int64, err error)) idem.Handler[*asaas.PaymentEvent] {
 	return func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 		c, err := copyEvent(ctx, tx, e, copying{sums: true})
@@ -187,7 +190,8 @@ func (c Change) set(ctx context.Context, tx pgx.Tx, set func(context.Context, pg
 	return nil
 }
 
-// share has handlers of Orders, in another version of the program, wait for what this transaction books of the charge's name.
+// share has handlers of Orders, in another version of the program, wait for what this transaction books of the
+// charge's name.
 func (c Change) share(ctx context.Context, tx pgx.Tx) error {
 	n := c.After.name()
 	if n.text == "" {
@@ -199,8 +203,8 @@ func (c Change) share(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// lockAndSum locks the names until the transaction ends, and then adds up their charges, in one round trip. Each sum is a statement of
-// its own behind the locks, so that it sees what their last holders have committed.
+// lockAndSum locks the names until the transaction ends, and then adds up their charges, in one round trip. Each sum
+// is a statement of its own behind the locks, so that it sees what their last holders have committed.
 func lockAndSum(ctx context.Context, tx pgx.Tx, orders []*Order) error {
 	var locks []int64
 	for _, o := range orders {

@@ -490,7 +490,8 @@ func TestAShopChangesToOrdersWithBothVersionsAtOnce(t *testing.T) {
 	t.Logf("%d change-overs", ran)
 }
 
-// A card is confirmed when it is made. Another version of the program books it, and the event of its creation comes late.
+// A card is confirmed when it is made. Another version of the program books it, and the event of its creation comes
+// late.
 func TestALateCreationOfABookedChargeDoublesNothing(t *testing.T) {
 	t.Parallel()
 	pool := newSetOrders(t)
@@ -596,7 +597,8 @@ func TestAnOrderShipsOnceWhenItsPriceIsSettled(t *testing.T) {
 	}
 }
 
-// Asaas does not document what value is after a discount. Whatever it is, the price is settled, in any order of the events.
+// Asaas does not document what value is after a discount. Whatever it is, the price is settled, in any order of the
+// events.
 func TestADiscountIsSettledWhateverAsaasSendsAfterIt(t *testing.T) {
 	t.Parallel()
 	pool, events := newSetOrders(t), newSetting(paid)

@@ -17,15 +17,15 @@ import (
 type Overpaid struct {
 	DB DB
 
-	// Orders is the SQL query of the orders, whose first column names them. Never make it of input. Compare the price that is
-	// settled, because interest comes on top of what is paid. Leave out an order that a person has looked at.
+	// Orders is the SQL query of the orders, whose first column names them. Never make it of input. Compare the price
+	// that is settled, because interest comes on top of what is paid. Leave out an order that a person has looked at.
 	Orders string
 
 	sometimes sometimes
 }
 
-// Examine implements a part of package health: the check overpaid fails while there is one. It asks the database every five
-// minutes, and passes or fails as that of [Unmatched] where the database does not answer.
+// Examine implements a part of package health: the check overpaid fails while there is one. It asks the database
+// every five minutes, and passes or fails as that of [Unmatched] where the database does not answer.
 func (o *Overpaid) Examine(ctx context.Context, limits check.Limits) []check.Result {
 	return o.sometimes.look(func() check.Result {
 		return examine(ctx, limits, "overpaid", "correct Orders, or grant its tables", "give the columns of Orders an index", o.look)

@@ -22,8 +22,9 @@ type Settings struct {
 	// Until is its end. Default: now.
 	Since, Until time.Time
 
-	// Apply is the function of [Handler]: it books what a reading changed. Its context is that of no event.
-	// Without it and Orders the run fills the table, and books nothing: see [Filled], which it calls if it has copied every charge.
+	// Apply is the function of [Handler]: it books what a reading changed. Its context is that of no event. Without
+	// it and Orders the run fills the table, and books nothing: see [Filled], which it calls if it has copied every
+	// charge.
 	Apply func(ctx context.Context, tx pgx.Tx, c Change) error
 
 	// Orders is the function of [Orders], instead of Apply.

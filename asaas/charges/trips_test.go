@@ -14,8 +14,8 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// A delivery that is worked on at once is one transaction, of three round trips and those of the application's own. The sum of
-// an order is one more.
+// A delivery that is worked on at once is one transaction, of three round trips and those of the application's own.
+// The sum of an order is one more.
 func TestAnEventOfAChargeIsOneTransactionOfThreeRoundTrips(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
