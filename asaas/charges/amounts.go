@@ -24,6 +24,13 @@ func chargeOf(p *asaas.Payment) (*Charge, error) {
 	if c.NetValue.IsNull() {
 		c.NetValue = value.Optional[asaas.Money]{}
 	}
+	if !isAmount(c.OriginalValue) {
+		c.OriginalValue = c.Value
+	}
+	d := p.Discount.Or(asaas.Discount{})
+	if off, percent := d.Value.Or(asaas.Money{}), d.Type.Or("") == asaas.ValueTypePercentage; isAmount(off) && (!percent || off.Cmp(asaas.Cents(100_00)) <= 0) {
+		c.discount = discount{off, percent}
+	}
 	if n := p.InstallmentNumber.Or(0); 0 < n && n <= math.MaxInt32 {
 		c.InstallmentNumber = int(n)
 	}
@@ -49,9 +56,11 @@ func (c *Charge) count(p *asaas.Payment) error {
 		return err
 	}
 	rest := c.Value.Sub(c.Refunded)
+	if isAsked(p.Status) {
+		c.Refunding = asaas.Money{}
+		return nil
+	}
 	switch p.Status {
-	case asaas.PaymentStatusPending, asaas.PaymentStatusAuthorized, asaas.PaymentStatusAwaitingRiskAnalysis,
-		asaas.PaymentStatusOverdue, asaas.PaymentStatusDunningRequested:
 	case asaas.PaymentStatusConfirmed: // an anticipation pays it out early, and is another movement of the account
 		c.Paid = rest
 	case asaas.PaymentStatusReceived, asaas.PaymentStatusReceivedInCash, asaas.PaymentStatusDunningReceived:
@@ -67,7 +76,57 @@ func (c *Charge) count(p *asaas.Payment) error {
 			"update github.com/paghooks/paghooks, and replay the event", p.Status, p.ID)
 	}
 	c.Refunding = least(c.Refunding, c.Paid) // what is paid no more cannot be asked back
+	c.settle()
 	return nil
+}
+
+// settle sets the part of the price that is done.
+func (c *Charge) settle() {
+	c.Settled = asaas.Money{}
+	if c.Paid.Sign() > 0 && c.OriginalValue.Cmp(c.Refunded) > 0 {
+		c.Settled = c.OriginalValue.Sub(c.Refunded)
+	}
+}
+
+// discount is the reduction that a copy of a charge offers.
+type discount struct {
+	value   asaas.Money
+	percent bool
+}
+
+// leaves reports whether a price less the discount is an amount. Nobody knows how Asaas rounds per cents.
+func (d discount) leaves(price, rest asaas.Money) bool {
+	if !d.percent {
+		return price.Sub(d.value) == rest
+	}
+	off := price.Mul(d.value).Mul(asaas.Cents(1))
+	return price.Sub(off).Round(2) == rest || price.Sub(rest).Round(2) == off.Round(2)
+}
+
+// discounted gives a paid charge the price that it had before its discount, if the other copy, which is older, has
+// it, and reports whether that is another one. Asaas does not document whether value or originalValue has the price
+// then: if neither has it, value is the price that was asked less exactly the discount.
+func (c *Charge) discounted(other *Charge, d discount) bool {
+	price := other.OriginalValue
+	if isAsked(c.Status) || c.OriginalValue != c.Value || price.Cmp(c.Value) <= 0 || price.Cmp(mostDiscounted) > 0 || !d.leaves(price, c.Value) {
+		return false
+	}
+	c.OriginalValue = price
+	c.settle()
+	return true
+}
+
+// mostDiscounted is a price with which the arithmetic of per cents is exact.
+var mostDiscounted = asaas.Cents(1e12)
+
+// isAsked reports whether a charge of the status waits for its first payment.
+func isAsked(s asaas.PaymentStatus) bool {
+	switch s {
+	case asaas.PaymentStatusPending, asaas.PaymentStatusAuthorized, asaas.PaymentStatusAwaitingRiskAnalysis,
+		asaas.PaymentStatusOverdue, asaas.PaymentStatusDunningRequested:
+		return true
+	}
+	return false
 }
 
 // countRefunds sets the amounts that were given back, and that are to be. The money of a refund has gone

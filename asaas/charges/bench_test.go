@@ -80,6 +80,56 @@ func BenchmarkCopy(b *testing.B) {
 	}
 }
 
+// BenchmarkEvent compares the handlers of an event, in an open transaction, with the same statement of the
+// application's.
+func BenchmarkEvent(b *testing.B) {
+	set := func(ctx context.Context, tx pgx.Tx, reference any, amount asaas.Money) (int64, error) {
+		tag, err := tx.Exec(ctx, `update orders set paid = $1 where id = $2`, amount, reference)
+		return tag.RowsAffected(), err
+	}
+	adds, sets := newEvents(func(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+		_, err := set(ctx, tx, c.After.ExternalReference, c.Paid())
+		return err
+	}), newSetting(func(ctx context.Context, tx pgx.Tx, o charges.Order) (int64, error) {
+		return set(ctx, tx, o.Reference, o.Paid)
+	})
+	for _, c := range []struct {
+		name   string
+		events *asaas.Dispatcher
+	}{{"Handler", adds}, {"Orders", sets}} {
+		b.Run(c.name, func(b *testing.B) {
+			pool := newTables(b)
+			if _, err := pool.Exec(b.Context(), `create table orders (id text primary key, paid numeric) with (fillfactor = 50);
+				insert into orders select 'order-' || n from generate_series(0, 999) n`); err != nil {
+				b.Fatal(err)
+			}
+			var bodies [][]byte
+			for n := range b.N {
+				charge := newOf(fmt.Sprintf("order-%d", n%1000), asaas.BillingTypePix)
+				charge.Created()
+				bodies = append(bodies, charge.Received())
+			}
+			tx, err := pool.Begin(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback(context.WithoutCancel(b.Context())) }()
+			pid := tx.Conn().PgConn().PID()
+			before, known := processorTime(pid)
+			b.ResetTimer()
+			for _, body := range bodies {
+				if err := dispatch(b.Context(), tx, c.events, "", body); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.StopTimer()
+			if after, ok := processorTime(pid); ok && known {
+				b.ReportMetric(float64((after-before).Microseconds())/float64(b.N), "postgres-µs/op")
+			}
+		})
+	}
+}
+
 // processorTime returns what a process on this machine has used, on Linux.
 func processorTime(pid uint32) (used time.Duration, ok bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.FormatUint(uint64(pid), 10) + "/stat")

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
@@ -26,6 +25,7 @@ type Charge struct {
 	Refunded      asaas.Money // given back
 	Refunding     asaas.Money // asked back, and not given back yet: still in Paid
 	Paid          asaas.Money // paid and not given back, whether its money has come or not
+	Settled       asaas.Money // OriginalValue less Refunded, if something is paid: the part of an order's price that is done
 	Received      asaas.Money // the part of Paid whose money has come
 
 	Deleted, Anticipated bool
@@ -45,8 +45,9 @@ type Charge struct {
 	At    time.Time // of the event
 	Event string    // its id; "" for a reading
 
-	number int64 // behind the & of Event
-	erased bool
+	number   int64 // behind the & of Event
+	erased   bool
+	discount discount // of the copy; zero in a row
 }
 
 // Change is the difference that one copy made to a row.
@@ -69,22 +70,31 @@ func (c Change) Received() asaas.Money { return c.After.Received.Sub(c.Before.Re
 // a second time for a chargeback that is won, and for money that moves to another name: see [Handler].
 func (c Change) BecamePaid() bool { return c.Before.Paid.Sign() <= 0 && c.After.Paid.Sign() > 0 }
 
-// Handler returns a handler for [asaas.Dispatcher.OnPayment] that copies the charge of each event
-// into its row, and calls apply with the difference, in the same transaction. apply is not called for
-// an event that is older than the row and brings no name that the row lacks. An error of apply fails the event, and its copy
-// is rolled back.
+// Handler returns a handler for [asaas.Dispatcher.OnPayment] that copies the charge of each event into its row, and
+// calls apply with the difference, in the same transaction. It is for a ledger, and for a program that counts;
+// [Orders] sets orders, and heals one that was wrong. apply is not called for an event that is older than the row and
+// brings no name that the row lacks. An error of apply fails the event, and its copy is rolled back.
 //
 // If a paid charge gets another reference, or without one its first Checkout, link or other name, apply is called twice: what
 // is paid is taken back by the old names, and comes by the new ones.
+//
+// Do not run a version of the program that books otherwise at the same time: the event of a charge's creation is
+// taken for its first, and what the other version has booked of the charge by then is booked again. It is not with
+// [Orders].
 //
 // Events are parked, with [idem.NoRetry], if they cannot be copied without guessing about money: see
 // [Copy]. With a nil apply, the handler only copies, and does so for every charge: register it beside the
 // handlers that have booked so far, until the table is filled. See the package comment.
 func Handler(apply func(ctx context.Context, tx pgx.Tx, c Change) error) idem.Handler[*asaas.PaymentEvent] {
 	return func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-		c, err := copyEvent(ctx, tx, e, apply == nil)
-		if err != nil || c.Late || apply == nil {
+		c, err := copyEvent(ctx, tx, e, copying{filling: apply == nil})
+		switch {
+		case err != nil:
 			return err
+		case apply == nil:
+			return c.share(ctx, tx)
+		case c.Late:
+			return nil
 		}
 		return c.tell(ctx, tx, apply)
 	}
@@ -137,7 +147,7 @@ func (c Change) moves() bool {
 // was made before the table is complete, or has a done event. It is also one for an event of another account than the
 // scope's earlier events.
 func Copy(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) (Change, error) {
-	return copyEvent(ctx, tx, e, false)
+	return copyEvent(ctx, tx, e, copying{})
 }
 
 // CopyRead copies a charge that was read from the API. at is a time that is certainly before the
@@ -153,6 +163,7 @@ func CopyRead(ctx context.Context, tx pgx.Tx, scope string, p *asaas.Payment, at
 // copying holds what decides about a charge without a row.
 type copying struct {
 	filling bool   // other handlers may have booked it, and go on booking
+	sums    bool   // an order is set to the sum of its charges: what others have booked of this one does not matter
 	account string // account.id of the event; "" for none
 	made    bool   // the event says that the charge was made just now
 
@@ -160,7 +171,7 @@ type copying struct {
 	hasDone func(ctx context.Context, tx pgx.Tx, c *Charge) (bool, error)
 }
 
-func copyEvent(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent, filling bool) (Change, error) {
+func copyEvent(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent, how copying) (Change, error) {
 	event, ok := idem.EventFrom(ctx)
 	if !ok {
 		return Change{}, errors.New("asaas/charges: the context is of no handler, so that the event's account is not known: pass on that of the handler")
@@ -173,8 +184,8 @@ func copyEvent(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent, filling bo
 		return Change{}, idem.NoRetry(fmt.Errorf("asaas/charges: the event of %s has no time, so that it cannot be told from older ones: %w", c.ID, err))
 	}
 	c.Scope, c.Event, c.number = event.Scope, event.ID, numberOf(event.ID)
-	account := e.Account.Or(asaas.Account{}).ID.Or("")
-	return c.copy(ctx, tx, copying{filling: filling, account: storable(account), made: e.Event == asaas.EventPaymentCreated, hasDone: hasDone})
+	how.account, how.made, how.hasDone = storable(e.Account.Or(asaas.Account{}).ID.Or("")), e.Event == asaas.EventPaymentCreated, hasDone
+	return c.copy(ctx, tx, how)
 }
 
 func copyRead(ctx context.Context, tx pgx.Tx, scope string, p *asaas.Payment, at time.Time, how copying) (Change, error) {
@@ -201,28 +212,46 @@ func numberOf(id string) int64 {
 	return n
 }
 
-// The columns that a copy sets, in the order of args; each has one argument behind scope and id.
-const columns = `status, value, original_value, net_value, refunded, refunding, paid, received, deleted, anticipated, billing_type,
-	created, due, credited, received_on, external_reference, installment, subscription, checkout_session, payment_link, pix_qr_code_id,
-	installment_number, at, number, event`
+// The columns that a copy sets, in the order of args; each has one argument behind scope, id and customer. A name
+// that a copy leaves out stays as it was.
+const (
+	moneyColumns = `status, value, original_value, net_value, refunded, refunding, paid, settled, received, deleted, anticipated, billing_type,
+	created, due, credited, received_on`
+	nameColumns = `external_reference, checkout_session, installment, subscription, payment_link, pix_qr_code_id`
+	copyColumns = `installment_number, at, number, event`
+
+	columns = moneyColumns + ", " + nameColumns + ", " + copyColumns
+)
 
 var (
-	insert = `insert into asaas_charges (apart, scope, id, customer, ` + columns + `)
-		values (coalesce((select scope from asaas_charges_since where scope = $1 and apart), ''), ` + parameters(1, 28) + `) on conflict do nothing`
+	// upsert locks the row, and makes the copy the row unless that is newer. It returns the row as it was.
+	//
+	// Where another transaction inserts the row at the same time, or the row is that of another scope, the statement
+	// finds no old one, and writes nothing. An update that did not ask for it would overwrite a row that it cannot
+	// return.
+	upsert = `with old as (select apart, scope, id, customer, erased, ` + columns + ` from asaas_charges where scope = $1 and id = $2 for update),
+		written as (insert into asaas_charges (apart, scope, id, customer, ` + columns + `)
+			values (coalesce((select apart from old), (select scope from asaas_charges_since where scope = $1 and apart), ''), ` + parameters(1, 29) + `)
+			on conflict (id, apart) do update set (customer, ` + columns + `) = row (case when asaas_charges.erased then '' else excluded.customer end, ` +
+		each(moneyColumns, "excluded.%s") + `, ` + each(nameColumns, "coalesce(excluded.%[1]s, asaas_charges.%[1]s)") + `, ` + each(copyColumns, "excluded.%s") + `)
+			where (asaas_charges.at, asaas_charges.number, asaas_charges.event) < (excluded.at, excluded.number, excluded.event) and exists (select from old)
+			returning true)
+		select exists (select from written), since, seen, account, others, old.scope, id, customer, erased, ` + columns + `
+		from (select) as one left join old on true left join asaas_charges_since s on s.scope = $1`
 
-	// Postgres before version 18 returns no old row of an update, and in one statement with an upsert this would not
-	// see a row that another transaction inserts meanwhile.
-	lock = `select c.scope, id, customer, erased, ` + columns + `, s.since, s.seen, s.account
-		from asaas_charges c left join asaas_charges_since s on s.scope = c.scope where c.scope = $1 and id = $2 for update of c`
-
-	update = `update asaas_charges set customer = case when erased then '' else $3 end, (` + columns + `) = row (` + parameters(4, 18) + `,
-			coalesce($19, external_reference), coalesce($20, installment), coalesce($21, subscription), coalesce($22, checkout_session),
-			coalesce($23, payment_link), coalesce($24, pix_qr_code_id), ` + parameters(25, 28) + `)
-		where scope = $1 and id = $2 and (at, number, event) < ($26, $27, $28)`
-
-	naming = `update asaas_charges set external_reference = $3, installment = $4, subscription = $5, checkout_session = $6, payment_link = $7, pix_qr_code_id = $8
+	// amend sets what a row learns from an older event, or an event from the row.
+	amend = `update asaas_charges set original_value = $3, settled = $4, (` + nameColumns + `) = row (` + parameters(5, 10) + `)
 		where scope = $1 and id = $2`
 )
+
+// each returns the list with each column as in the format.
+func each(list, format string) string {
+	var out []string
+	for column := range strings.SplitSeq(list, ",") {
+		out = append(out, fmt.Sprintf(format, strings.TrimSpace(column)))
+	}
+	return strings.Join(out, ", ")
+}
 
 func parameters(first, last int) string {
 	var list []string
@@ -235,59 +264,89 @@ func parameters(first, last int) string {
 func (c *Charge) args() []any {
 	return []any{
 		c.Scope, c.ID, c.Customer,
-		string(c.Status), c.Value, c.OriginalValue, c.NetValue, c.Refunded, c.Refunding, c.Paid, c.Received, c.Deleted, c.Anticipated, string(c.BillingType),
+		string(c.Status), c.Value, c.OriginalValue, c.NetValue, c.Refunded, c.Refunding, c.Paid, c.Settled, c.Received, c.Deleted, c.Anticipated, string(c.BillingType),
 		c.Created, c.Due, c.Credited, c.ReceivedOn,
-		c.ExternalReference, c.Installment, c.Subscription, c.CheckoutSession, c.PaymentLink, c.PixQrCodeID,
+		c.ExternalReference, c.CheckoutSession, c.Installment, c.Subscription, c.PaymentLink, c.PixQrCodeID,
 		c.InstallmentNumber, c.At, c.number, c.Event,
 	}
 }
 
 // copy makes the charge its row, unless that is newer, in one round trip.
 func (c *Charge) copy(ctx context.Context, tx pgx.Tx, how copying) (Change, error) {
-	var before Charge
-	var in account
-	var inserted, updated bool
-	b := &pgx.Batch{}
-	b.Queue(insert, c.args()...).Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected() == 1; return nil })
-	b.Queue(lock, c.Scope, c.ID).QueryRow(func(row pgx.Row) error { return before.scan(row, &in.since, &in.seen, &in.id) })
-	b.Queue(update, c.args()...).Exec(func(tag pgconn.CommandTag) error { updated = tag.RowsAffected() == 1; return nil })
-	err := tx.SendBatch(ctx, b).Close()
-	switch {
-	case errors.Is(err, pgx.ErrNoRows): // its row is that of another scope
-		err = c.elsewhere(ctx, tx)
-	case err != nil:
-		err = fmt.Errorf("asaas/charges: copying %s: %w", c.ID, err)
-	default:
-		err = c.admit(ctx, tx, in, how, inserted)
+	w, err := c.write(ctx, tx)
+	if err == nil && !w.had && !w.written { // another transaction has inserted the row, and has ended
+		w, err = c.write(ctx, tx)
 	}
 	switch {
 	case err != nil:
+		err = fmt.Errorf("asaas/charges: copying %s: %w", c.ID, err)
+	case !w.had && !w.written:
+		err = c.elsewhere(ctx, tx)
+	default:
+		err = c.admit(ctx, tx, w.account, how, !w.had)
+	}
+	before := w.before
+	switch {
+	case err != nil:
 		return Change{}, err
-	case inserted:
-		return Change{After: before}, nil
-	case updated:
+	case !w.had:
+		return Change{After: *c}, nil
+	case w.written:
 		after := *c
 		if after.erased = before.erased; after.erased {
 			after.Customer = ""
 		}
 		after.learn(&before)
-		return Change{Before: before, After: after}, nil
+		if after.discounted(&before, c.discount) {
+			err = after.amend(ctx, tx)
+		}
+		return Change{Before: before, After: after}, err
 	}
 	after := before
-	if !after.learn(c) {
+	learned := after.learn(c)
+	if !after.discounted(c, c.discount) && !learned {
 		return Change{Before: before, After: before, Late: true}, nil
 	}
-	_, err = tx.Exec(ctx, naming, c.Scope, c.ID, after.ExternalReference, after.Installment, after.Subscription, after.CheckoutSession, after.PaymentLink, after.PixQrCodeID)
-	if err != nil {
-		return Change{}, fmt.Errorf("asaas/charges: naming %s: %w", c.ID, err)
+	return Change{Before: before, After: after}, after.amend(ctx, tx)
+}
+
+func (c *Charge) amend(ctx context.Context, tx pgx.Tx) error {
+	args := []any{c.Scope, c.ID, c.OriginalValue, c.Settled}
+	for _, name := range c.names() {
+		args = append(args, *name)
 	}
-	return Change{Before: before, After: after}, nil
+	if _, err := tx.Exec(ctx, amend, args...); err != nil {
+		return fmt.Errorf("asaas/charges: amending the row of %s: %w", c.ID, err)
+	}
+	return nil
+}
+
+// written is the result of upsert.
+type written struct {
+	account
+	had     bool   // the charge had a row
+	before  Charge // that row
+	written bool   // the copy is the row
+}
+
+func (c *Charge) write(ctx context.Context, tx pgx.Tx) (w written, err error) {
+	rows, err := tx.Query(ctx, upsert, c.args()...)
+	if err != nil {
+		return w, err
+	}
+	return pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (w written, err error) {
+		first := []any{&w.written, &w.since, &w.seen, &w.id, &w.others}
+		if w.had = row.RawValues()[len(first)] != nil; w.had {
+			return w, w.before.scan(row, first...)
+		}
+		return w, row.Scan(append(first, make([]any, len(row.RawValues())-len(first))...)...)
+	})
 }
 
 // names are those by which an application may know what the charge is for.
 func (c *Charge) names() []*value.Optional[string] {
 	return []*value.Optional[string]{
-		&c.ExternalReference, &c.Installment, &c.Subscription, &c.CheckoutSession, &c.PaymentLink, &c.PixQrCodeID,
+		&c.ExternalReference, &c.CheckoutSession, &c.Installment, &c.Subscription, &c.PaymentLink, &c.PixQrCodeID,
 	}
 }
 
@@ -302,15 +361,15 @@ func (c *Charge) learn(other *Charge) (learned bool) {
 	return learned
 }
 
-// scan reads a row, with more columns behind its own.
-func (c *Charge) scan(row pgx.Row, more ...any) error {
+// scan reads a row, with other columns before its own.
+func (c *Charge) scan(row pgx.Row, first ...any) error {
 	names := c.names()
-	err := row.Scan(append([]any{
+	err := row.Scan(append(first,
 		&c.Scope, &c.ID, &c.Customer, &c.erased,
-		&c.Status, &c.Value, &c.OriginalValue, &c.NetValue, &c.Refunded, &c.Refunding, &c.Paid, &c.Received, &c.Deleted, &c.Anticipated, &c.BillingType,
+		&c.Status, &c.Value, &c.OriginalValue, &c.NetValue, &c.Refunded, &c.Refunding, &c.Paid, &c.Settled, &c.Received, &c.Deleted, &c.Anticipated, &c.BillingType,
 		&c.Created, &c.Due, &c.Credited, &c.ReceivedOn, names[0], names[1], names[2], names[3], names[4], names[5],
 		&c.InstallmentNumber, &c.At, &c.number, &c.Event,
-	}, more...)...)
+	)...)
 	for _, name := range names {
 		*name = nonEmpty(*name)
 	}

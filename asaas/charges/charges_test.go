@@ -316,6 +316,87 @@ func TestEveryProtocolOfPostgresCopiesTheSame(t *testing.T) {
 	}
 }
 
+// The second copy waits for the first, and cannot see its row when it begins.
+func TestACopyThatWaitsForAnotherBeginsWithTheRowThatItLeaves(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		known, fails bool // the charge has a row; the first copy is rolled back
+		scope        string
+		want         string // the ledger, in the order of its lines
+	}{
+		"both are the first copy":                {want: "100.00, -10.00"},
+		"both are, and one is rolled back":       {fails: true, want: "90.00"},
+		"both change a row":                      {known: true, want: "0.00, 100.00, -10.00"},
+		"both do, and one is rolled back":        {known: true, fails: true, want: "0.00, 90.00"},
+		"the other one is that of another scope": {scope: "shop-2", want: "100.00"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool, events := newTables(t), newEvents(book)
+			if _, err := pool.Exec(t.Context(), `alter table ledger add n int generated always as identity`); err != nil {
+				t.Fatal(err)
+			}
+			charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+			if created := charge.Created(); c.known {
+				if err := handle(t, pool, events, "", created); err != nil {
+					t.Fatal(err)
+				}
+			}
+			received, refunded := charge.Received(), charge.PartiallyRefunded(asaas.Cents(1000))
+			first, second := begin(t, pool), begin(t, pool)
+			if err := dispatch(t.Context(), first, events, "", received); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() {
+				err := dispatch(t.Context(), second, events, c.scope, refunded)
+				if err == nil {
+					err = second.Commit(t.Context())
+				}
+				done <- err
+			}()
+			waits(t, pool, second, done)
+			end := first.Commit
+			if c.fails {
+				end = first.Rollback
+			}
+			if err := end(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; (err != nil) != (c.scope != "") {
+				t.Fatal(err)
+			}
+			if got := query(t, pool, `select string_agg(paid::text, ', ' order by n) from ledger`); got != c.want {
+				t.Errorf("the ledger holds %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// begin begins a transaction, which is rolled back when the test ends.
+func begin(t *testing.T, pool *pgxpool.Pool) pgx.Tx {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
+	return tx
+}
+
+// waits returns once a transaction waits for another one.
+func waits(t *testing.T, pool *pgxpool.Pool, tx pgx.Tx, done <-chan error) {
+	t.Helper()
+	for blocked := false; !blocked; {
+		if err := pool.QueryRow(t.Context(), `select cardinality(pg_blocking_pids($1)) > 0`, tx.Conn().PgConn().PID()).Scan(&blocked); err != nil {
+			t.Fatal(err)
+		}
+		if len(done) > 0 {
+			t.Fatalf("it did not wait: %v", <-done)
+		}
+	}
+}
+
 // Two events of one charge are copied at the same time: that which comes second begins with the row that the first leaves. A
 // trigger holds both up behind their looks at the row.
 func TestACopyBeginsWithTheRowThatTheOneBeforeLeaves(t *testing.T) {
@@ -332,31 +413,17 @@ func TestACopyBeginsWithTheRowThatTheOneBeforeLeaves(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), gate); err != nil {
 		t.Fatal(err)
 	}
-	holder, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = holder.Rollback(context.WithoutCancel(t.Context())) }()
+	holder := begin(t, pool)
 	if _, err := holder.Exec(t.Context(), `select pg_advisory_xact_lock($1)`, key); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 2)
 	for _, body := range [][]byte{confirmed, received} {
-		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := begin(t, pool)
 		go func() {
 			done <- errors.Join(dispatch(t.Context(), tx, newEvents(book), "", body), tx.Commit(t.Context()))
 		}()
-		for blocked := false; !blocked; {
-			if err := pool.QueryRow(t.Context(), `select cardinality(pg_blocking_pids($1)) > 0`, tx.Conn().PgConn().PID()).Scan(&blocked); err != nil {
-				t.Fatal(err)
-			}
-			if len(done) > 0 {
-				t.Fatalf("a copy did not wait: %v", <-done)
-			}
-		}
+		waits(t, pool, tx, done)
 	}
 	if err := holder.Commit(t.Context()); err != nil {
 		t.Fatal(err)

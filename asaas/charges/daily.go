@@ -20,7 +20,7 @@ import (
 
 // Daily calls [Reconcile] once a day, and once a week with the cards whose money is to come. Give it to [idem.Serve]:
 //
-//	err := idem.Serve(ctx, server, inbox, &charges.Daily{Client: client, DB: pool, Apply: changed})
+//	err := idem.Serve(ctx, server, inbox, &charges.Daily{Client: client, DB: pool, Orders: paid})
 //
 // Of many processes, one at a time reads an account. The first run begins 14 days back, each other one a day before the last one
 // began that has copied and applied every charge: one that failed is read again each day. Give it to health.New as well.
@@ -29,8 +29,10 @@ type Daily struct {
 	DB     *pgxpool.Pool
 	Scope  string // the account of the client's key; "" if there is one
 
-	// Apply is the function of [Handler]. It must be set: what fills the table is [Reconcile], once.
-	Apply func(ctx context.Context, tx pgx.Tx, c Change) error
+	// Orders is the function of [Orders], and Apply that of [Handler]. One of them must be set: what fills the table
+	// is [Reconcile], once.
+	Orders func(ctx context.Context, tx pgx.Tx, o Order) (orders int64, err error)
+	Apply  func(ctx context.Context, tx pgx.Tx, c Change) error
 
 	// Logger gets a line for each run, and for each charge that could not be copied. Default: slog.Default().
 	Logger *slog.Logger
@@ -51,8 +53,8 @@ const (
 
 // Run reconciles until ctx ends, and returns nil then. A fault of Asaas's or of the database is logged, and tried again.
 func (d *Daily) Run(ctx context.Context) error {
-	if d.Client == nil || d.DB == nil || d.Apply == nil {
-		return errors.New("asaas/charges: Daily needs a Client, a DB and an Apply: set them")
+	if d.Client == nil || d.DB == nil || (d.Orders == nil) == (d.Apply == nil) {
+		return errors.New("asaas/charges: Daily needs a Client, a DB, and an Orders or an Apply: set them")
 	}
 	if err := checkScope(ctx, d.DB, d.Scope); errors.Is(err, errNoScope) {
 		return err
@@ -157,7 +159,7 @@ func (d *Daily) end(ctx context.Context, set string, args ...any) error {
 
 // settings returns what the next run reads, and whether it is due.
 func (d *Daily) settings(s state) (out Settings, due bool, err error) {
-	out = Settings{Scope: d.Scope, Apply: d.Apply, Until: s.Now, Since: s.Now.Add(-oldest)}
+	out = Settings{Scope: d.Scope, Orders: d.Orders, Apply: d.Apply, Until: s.Now, Since: s.Now.Add(-oldest)}
 	out.Unsettled = isDue(s.Unsettled, weekly, s.Now)
 	if s.Began != nil && !s.Began.After(s.Now) {
 		out.Since = s.Began.Add(-overlap)

@@ -1,43 +1,46 @@
-// Package charges keeps a table with one row for each charge at Asaas, and says what each event changed
-// of its money.
+// Package charges keeps a table with one row for each charge at Asaas, and sets orders to the sum of
+// their charges.
 //
 // An event of Asaas's carries the whole charge, as it is then. An amount booked for each event is wrong for a
 // card that is given back before its money came, for the second of two partial refunds, for a chargeback that is
 // won, and for twelve boletos with one reference. Here the newest event is copied into the row of its charge, and
-// what the application books is the difference that the copy made. That is right in any order of the events, also
+// the application sets its order to the sum of the rows. That is right in any order of the events, also
 // when some come twice and some never: an older event changes nothing, and the next one brings what a lost one
-// would have brought.
+// would have brought. An order that was wrong is right with the next event.
 //
-// # Book payments
+// # Set orders
 //
 //	must(idem.Migrate(ctx, pool))
 //	must(charges.Migrate(ctx, pool))
 //	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
-//	events.OnPayment(charges.Handler(changed))
+//	events.OnPayment(charges.Orders(paid))
 //
-//	// changed adds what is paid of a charge to its order. Ship an order once its paid reaches its total: interest comes on top.
-//	func changed(ctx context.Context, tx pgx.Tx, c charges.Change) error {
-//		if c.Paid().IsZero() {
-//			return nil // it is overdue, say, or its money has come
-//		}
-//		updated, err := tx.Exec(ctx, `update orders set paid = paid + $1 where id = $2 or checkout = $3`,
-//			c.Paid(), c.After.ExternalReference, c.After.CheckoutSession)
-//		if err == nil && updated.RowsAffected() == 0 && c.After.ExternalReference.Or("") != "" {
-//			err = fmt.Errorf("the order of charge %s is not stored", c.After.ID)
-//		}
-//		return err
+//	// paid sets the order to the sum of its charges, and ships it once, when its price is settled.
+//	func paid(ctx context.Context, tx pgx.Tx, o charges.Order) (orders int64, err error) {
+//		err = tx.QueryRow(ctx, `
+//			with o as (update orders set paid = $1, settled = $2 where id = $3 or checkout = $4 returning id, settled >= total as complete),
+//			shipped as (insert into shipments (order_id) select id from o where complete on conflict do nothing)
+//			select count(*) from o`, o.Paid, o.Settled, o.Reference, o.Checkout).Scan(&orders)
+//		return orders, err
 //	}
 //
-// Installments, renewals, partial refunds and chargebacks are no special cases. A charge whose money came unasked names
-// nothing: it is in the table, and paid charges that match nothing of yours are a query.
+// Installments, renewals, partial refunds and chargebacks are no special cases. The event fails unless exactly one
+// order was set: see [Orders]. A charge whose money came unasked names nothing: it is in the table, and paid charges
+// that match nothing of yours are a query. So are orders that are paid twice ([Overpaid]).
 //
-// A handler of one event type may stand beside it, for what is no money: an e-mail when a boleto was looked at. It
-// runs after the family's, in the same transaction, and sees the new row. If your program needs no event
-// of some types, ignore them: each costs a copy. Do not ignore PAYMENT_CREATED: if another event is the first of a
-// charge, its copy searches all stored events of the account.
+// A handler of one event type may stand beside it, for what is no money. It runs after the family's, in the same
+// transaction, and sees the new row. It also runs for a late event: a reminder asks the row whether the charge is
+// still overdue. If your program needs no event of some types, ignore them: each costs a copy. Do not ignore
+// PAYMENT_CREATED, which notices an order that is not stored before it is paid.
 //
-//	events.OnPaymentOverdue(remind)
+//	events.OnPaymentOverdue(remind) // insert into reminders select id from asaas_charges where id = $1 and status = 'OVERDUE'
 //	events.Ignore(asaas.EventPaymentCheckoutViewed, asaas.EventPaymentBankSlipViewed)
+//
+// # Book differences
+//
+// [Handler] says what each event changed, for a program that counts, or adds. What was added wrong stays wrong, and
+// one version of such a program runs at a time. Do not ignore PAYMENT_CREATED there: if another event is the first of
+// a charge, its copy searches all stored events of the account.
 //
 // # Keep a ledger
 //
@@ -59,16 +62,19 @@
 //	REFUNDED, CHARGEBACK_REQUESTED, CHARGEBACK_DISPUTE,        0      0
 //	  AWAITING_CHARGEBACK_REVERSAL
 //
-// rest is Value less the refunds that are DONE. Refunding is the amount of pending refunds; a careful merchant ships
-// when Paid less Refunding is the total. Value has the interest of a late payment: compare OriginalValue with the
-// price. A charge that was removed keeps its status, which is of one that is not paid.
+// rest is Value less the refunds that are DONE. Settled is the same of OriginalValue, which leaves out the interest
+// of a late payment, and the discount of an early one: compare it with the price. Asaas does not document what Value
+// is after a discount. If neither it nor OriginalValue is the price, an earlier event has that, and Settled is of it.
+// Refunding is the amount of pending refunds; a careful merchant ships when Settled less Refunding is the total. A
+// Pix that Asaas holds back for up to 72 hours is CONFIRMED: it is paid, and in Held of its Order. A charge that was
+// removed keeps its status, which is of one that is not paid.
 //
 // # Look at the table
 //
-//	select paid, original_value from asaas_charge_sums where kind = 'reference' and name = 'order-7';
+//	select settled, paid from asaas_charge_sums where kind = 'reference' and name = 'order-7';
 //
-// The view asaas_charge_sums adds the charges up that have a name in common. kind is reference, installment, subscription,
-// checkout, link or qr code.
+// The view asaas_charge_sums adds the charges up that have a name in common. kind is reference, checkout,
+// installment, subscription, link or qr code. A charge with several names is in the sum of each.
 //
 //	select c.* from asaas_charges c
 //	where paid > 0 and not exists (select from orders o where o.id = c.external_reference or o.checkout = c.checkout_session);
@@ -94,13 +100,14 @@
 //
 //  1. Register charges.Handler(nil) beside the old handlers. It copies every charge and books nothing; the old handlers
 //     go on booking.
-//  2. Fill the table: [Reconcile] without a function, from the first charge on. Then wait until no event that
+//  2. Fill the table: [Reconcile] without a function, from the first charge on. For charges.Handler, then wait until no event that
 //     happened before step 2 waits, at Asaas or here: the table has its change already, and only the old handlers
 //     book it.
-//  3. Register charges.Handler(changed) instead, and remove the old handlers.
+//  3. Register charges.Orders(paid) instead, and remove the old handlers. The two versions may run at once. Stop the old
+//     version first if the new one has charges.Handler(changed), which would book again what the other has booked.
 //
-// Two versions may run at once at each step. If no program has ever booked the account's charges, nothing has to be filled:
-// call [Filled] with the zero time. Tests do, because their charges are made on other days.
+// If no program has ever booked the account's charges, nothing has to be filled: call [Filled] with the zero time.
+// Tests do, because their charges are made on other days.
 //
 // # What is refused
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +18,44 @@ import (
 	"github.com/paghooks/paghooks/idem/value"
 )
 
-// An order of R$ 200.00 is paid by two boletos; a part of the first is given back.
+// An order of R$ 200.00 is paid by two boletos, the first one late and with interest. It ships once.
+func ExampleOrders() {
+	pool, end := exampleTables(`create table orders (id text primary key, checkout text unique, total numeric, paid numeric, settled numeric);
+		create table shipments (order_id text primary key);
+		insert into orders values ('order-7', null, 200.00)`)
+	defer end()
+	events := asaas.NewDispatcher("the webhook's token")
+	events.OnPayment(charges.Orders(func(ctx context.Context, tx pgx.Tx, o charges.Order) (orders int64, err error) {
+		if !strings.HasPrefix(o.Reference.Or("order-"), "order-") {
+			return 0, charges.NotOurs // another system uses the account
+		}
+		var shipped int64
+		err = tx.QueryRow(ctx, `
+			with o as (update orders set paid = $1, settled = $2 where id = $3 or checkout = $4 returning id, settled >= total as complete),
+			shipped as (insert into shipments (order_id) select id from o where complete on conflict do nothing returning true)
+			select (select count(*) from o), (select count(*) from shipped)`, o.Paid, o.Settled, o.Reference, o.Checkout).Scan(&orders, &shipped)
+		fmt.Printf("%s are paid, %s of the price, by %d of %d charges; %d shipped\n", o.Paid, o.Settled, o.PaidCharges, o.Charges, shipped)
+		return orders, err
+	}))
+
+	boletos := asaastest.NewInstallments(asaas.BillingTypeBoleto, asaas.Cents(20000), 2)
+	first, second := boletos[0], boletos[1]
+	first.Payment.ExternalReference, second.Payment.ExternalReference = value.Of("order-7"), value.Of("order-7")
+	erp := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(5000))
+	erp.Payment.ExternalReference = value.Of("ERP-7")
+	exampleDeliveries(pool, events, first.Created(), second.Created(), first.Overdue(), erp.Created(), erp.Received())
+	first.Payment.OriginalValue, first.Payment.Value = value.Of(asaas.Cents(10000)), asaas.Cents(10312)
+	exampleDeliveries(pool, events, first.Confirmed(), second.Confirmed(), second.Received())
+	// Output:
+	// 0.00 are paid, 0.00 of the price, by 0 of 1 charges; 0 shipped
+	// 0.00 are paid, 0.00 of the price, by 0 of 2 charges; 0 shipped
+	// 0.00 are paid, 0.00 of the price, by 0 of 2 charges; 0 shipped
+	// 103.12 are paid, 100.00 of the price, by 1 of 2 charges; 0 shipped
+	// 203.12 are paid, 200.00 of the price, by 2 of 2 charges; 1 shipped
+	// 203.12 are paid, 200.00 of the price, by 2 of 2 charges; 0 shipped
+}
+
+// Each change of an order's charges is said once: a part of one is given back.
 func ExampleHandler() {
 	pool, end := exampleTables(`create table orders (id text primary key, total numeric, paid numeric not null default 0);
 		insert into orders values ('order-7', 200.00)`)

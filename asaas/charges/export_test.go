@@ -33,3 +33,6 @@ func Plan(ctx context.Context, u *Unmatched) (string, error) {
 
 // Disagree compares the clock of this machine with a time of the database's.
 func Disagree(at time.Time) error { return disagree("the database", at, time.Now()) }
+
+// SumOf returns the statement that adds up the charges of a name.
+func SumOf(k Kind) string { return sums[k] }

@@ -26,7 +26,7 @@ func Find(ctx context.Context, db DB, name string, n int) ([]Charge, error) {
 // another one Postgres would not use the indexes of those columns.
 var named = func() string {
 	list := "scope, id, customer, erased, open, " + columns
-	for _, name := range []string{"external_reference", "installment", "subscription", "checkout_session", "payment_link", "pix_qr_code_id"} {
+	for name := range strings.SplitSeq(nameColumns, ", ") {
 		list = strings.Replace(list, name, name+` collate "default" as `+name, 1)
 	}
 	return "(select " + list + " from asaas_charges) c "

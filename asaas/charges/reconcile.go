@@ -22,9 +22,13 @@ type Settings struct {
 	// Until is its end. Default: now.
 	Since, Until time.Time
 
-	// Apply is the function of [Handler]: it books what a reading changed. Its context is that of no event.
-	// Without it the run fills the table, and books nothing: see [Filled], which it calls if it has copied every charge.
+	// Apply is the function of [Handler]: it books what a reading changed. Its context is that of no event. Without
+	// it and Orders the run fills the table, and books nothing: see [Filled], which it calls if it has copied every
+	// charge.
 	Apply func(ctx context.Context, tx pgx.Tx, c Change) error
+
+	// Orders is the function of [Orders], instead of Apply.
+	Orders func(ctx context.Context, tx pgx.Tx, o Order) (orders int64, err error)
 
 	// Unsettled reads all cards whose money is still to come, too: a card that was confirmed before the gap and
 	// given back in it is found by that alone. It costs a call for each 100 of them; once a week is enough for most.
@@ -135,10 +139,10 @@ func (r *run) do(ctx context.Context) (Report, error) {
 		return r.report, err
 	}
 	r.listen()
-	fills := r.Apply == nil && !r.DryRun
+	fills := !r.books() && !r.DryRun
 	err := r.tellTheTime(ctx)
 	switch {
-	case err != nil:
+	case err != nil, r.Orders != nil:
 	case fills:
 		err = r.nobodyWaits(ctx)
 	default:
@@ -168,6 +172,9 @@ func (r *run) do(ctx context.Context) (Report, error) {
 	return r.report, fmt.Errorf("asaas/charges: reconciling: %w", err)
 }
 
+// books reports whether the run books what it reads.
+func (r *run) books() bool { return r.Apply != nil || r.Orders != nil }
+
 func (r *run) check() error {
 	r.Calls = cmp.Or(r.Calls, 1000)
 	now := time.Now()
@@ -185,7 +192,9 @@ func (r *run) check() error {
 	switch {
 	case r.Since.IsZero():
 		return errors.New("asaas/charges: there is no Since: give the time before which every event has come, or the day of the first charge to fill the table")
-	case r.Apply == nil && !r.DryRun && r.Resume == nil && r.Until.Before(r.at.Began):
+	case r.Apply != nil && r.Orders != nil:
+		return errors.New("asaas/charges: there are an Apply and an Orders: give the function that the program's handler has")
+	case !r.books() && !r.DryRun && r.Resume == nil && r.Until.Before(r.at.Began):
 		return errors.New("asaas/charges: a run that fills the table reads until now, else the table would not be complete: leave Until out")
 	case r.Since.After(r.Until):
 		return errors.New("asaas/charges: the gap ends before it begins: give a Since that lies before Until")
@@ -324,7 +333,7 @@ func (r *run) take(ctx context.Context, p *asaas.Payment, at time.Time) error {
 	r.seen[p.ID] = true
 	r.report.Read++
 	var c Change
-	how := copying{filling: r.Apply == nil, hasDone: func(_ context.Context, _ pgx.Tx, c *Charge) (bool, error) { return r.others[c.ID], nil }}
+	how := copying{filling: !r.books(), sums: r.Orders != nil, hasDone: func(_ context.Context, _ pgx.Tx, c *Charge) (bool, error) { return r.others[c.ID], nil }}
 	err := begin(ctx, r.db, func(tx pgx.Tx) (err error) {
 		if c, err = copyRead(ctx, tx, r.Scope, p, at.Add(-lag), how); err != nil || c.Late {
 			return err
@@ -348,24 +357,27 @@ func (r *run) take(ctx context.Context, p *asaas.Payment, at time.Time) error {
 	return nil
 }
 
-// apply calls Apply. A panic fails the charge, as it fails an event: in Daily it would end the program.
+// apply calls Apply or Orders. A panic fails the charge, as it fails an event: in Daily it would end the program.
 func (r *run) apply(ctx context.Context, tx pgx.Tx, c Change) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = fmt.Errorf("asaas/charges: Apply panicked: %v", value)
+			err = fmt.Errorf("asaas/charges: the function that books a change panicked: %v", value)
 		}
 	}()
-	if r.Apply == nil {
-		return nil
+	switch {
+	case r.Orders != nil:
+		return c.set(ctx, tx, r.Orders)
+	case r.Apply != nil:
+		return c.tell(ctx, tx, r.Apply)
 	}
-	return c.tell(ctx, tx, r.Apply)
+	return nil
 }
 
 // differs reports whether a copy changed more than the time of the row.
 func (c Change) differs() bool {
 	before, after := c.Before, c.After
 	for _, row := range []*Charge{&before, &after} {
-		row.At, row.Event, row.number = time.Time{}, "", 0
+		row.At, row.Event, row.number, row.discount = time.Time{}, "", 0, discount{}
 	}
 	return !c.Late && before != after
 }

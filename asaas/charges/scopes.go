@@ -21,8 +21,8 @@ import (
 //
 // Reconcile without a function calls Filled once it has made the rows. If an earlier day is recorded, that day stays.
 func Filled(ctx context.Context, db DB, scope string, since time.Time) error {
-	const earlier = `insert into asaas_charges_since as s (scope, since) values ($1, least($2, ` + today + `))
-		on conflict (scope) do update set since = least(excluded.since, s.since)`
+	const earlier = `insert into asaas_charges_since as s (scope, since, others) values ($1, least($2, ` + today + `), false)
+		on conflict (scope) do update set since = least(excluded.since, s.since), others = false`
 	if err := exec(ctx, db, earlier, scope, dayOf(since)); err != nil {
 		return fmt.Errorf("asaas/charges: recording since when the table is complete: %w", err)
 	}
@@ -63,6 +63,8 @@ type account struct {
 	since *time.Time // the table is complete; nil for an account without a row
 	seen  *time.Time // its first charge was copied; nil for one without
 	id    *string    // account.id of its events; nil until one has it
+
+	others *bool // other handlers have booked its payments, and the table is not filled; nil until that is known
 }
 
 const today = `(now() at time zone interval '-3 hours')::date`
@@ -72,7 +74,7 @@ func (c *Charge) admit(ctx context.Context, tx pgx.Tx, in account, how copying, 
 	if in.seen == nil || in.id == nil && how.account != "" {
 		err := see(ctx, tx, c.Scope, c.Event, how.account)
 		if err == nil {
-			err = tx.QueryRow(ctx, `select since, account from asaas_charges_since where scope = $1`, c.Scope).Scan(&in.since, &in.id)
+			err = tx.QueryRow(ctx, `select since, account, others from asaas_charges_since where scope = $1`, c.Scope).Scan(&in.since, &in.id, &in.others)
 		}
 		if err != nil {
 			return fmt.Errorf("asaas/charges: recording the account of %s: %w", c.ID, err)
@@ -83,11 +85,16 @@ func (c *Charge) admit(ctx context.Context, tx pgx.Tx, in account, how copying, 
 		return idem.NoRetry(fmt.Errorf("asaas/charges: the event of %s is of Asaas's account %s, and the events of the scope %q so far are of the account %s: "+
 			"nothing is booked. Give each account a token and a scope of its own (docs/recipes.md), and discard the event; if the account "+
 			"was exchanged for another one, set account to null in asaas_charges_since, and replay it", c.ID, how.account, c.Scope, *in.id))
+	case how.sums && in.others != nil && *in.others:
+		return idem.NoRetry(fmt.Errorf("asaas/charges: other handlers have booked payments of the account %q, and the table lacks their charges, so that the sum of an order "+
+			"would be too small. Run those handlers, beside charges.Handler(nil), until charges.Reconcile has filled the table, and replay the event: docs/import.md. "+
+			"If they have booked none, call charges.Filled(ctx, pool, %[1]q, time.Time{}) once, and replay it", c.Scope))
 	case !inserted || how.filling:
 		return nil
 	case !c.madeSince(*in.since):
 		return idem.NoRetry(c.tooOld(*in.since))
-	case in.since.Year() <= 1, // no other program has ever booked one
+	case how.sums,
+		in.since.Year() <= 1, // no other program has ever booked one
 		how.made && string(c.Created) > in.since.Format(time.DateOnly): // it is the first of its events
 		return nil
 	}
@@ -105,11 +112,12 @@ func (c *Charge) admit(ctx context.Context, tx pgx.Tx, in account, how copying, 
 //
 // The first account of a new shop begins with the table; any other one with its first charge.
 func see(ctx context.Context, tx pgx.Tx, scope, event, id string) error {
-	const first = `insert into asaas_charges_since as s (scope, since, seen, account)
+	const first = `insert into asaas_charges_since as s (scope, since, seen, account, others)
 		select $1, case when $3 or exists (select from asaas_charges_since where seen is not null) then greatest(complete, ` + today + `) else complete end,
-			now(), nullif($2, '')
+			now(), nullif($2, ''), $3
 		from asaas_charges_migrations where version = 1
-		on conflict (scope) do update set seen = coalesce(s.seen, excluded.seen), account = coalesce(s.account, excluded.account)`
+		on conflict (scope) do update set seen = coalesce(s.seen, excluded.seen), account = coalesce(s.account, excluded.account),
+			others = coalesce(s.others, excluded.others)`
 	from, until := keys(scope)
 	booked := false
 	has, err := hasEvents(ctx, tx)

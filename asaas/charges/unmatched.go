@@ -28,9 +28,7 @@ type Unmatched struct {
 	// too: or exists (select from looked_at l where l.charge = c.id).
 	Known string
 
-	mu   sync.Mutex
-	at   time.Time // of the last look
-	last check.Result
+	sometimes sometimes
 }
 
 // List returns the newest of them, n at most.
@@ -82,18 +80,31 @@ const (
 	errNoScopeInKnown settingError = "asaas/charges: the accounts of this database have scopes, and Unmatched has no Scope: set it, or have Known compare c.scope"
 )
 
-// looksApart is the time between two looks: the query reads all paid charges.
+// looksApart is the time between two looks: the query reads all paid charges, or all orders.
 const looksApart = 5 * time.Minute
+
+// sometimes remembers the result of a look.
+type sometimes struct {
+	mu   sync.Mutex
+	at   time.Time // of the last look
+	last check.Result
+}
+
+func (s *sometimes) look(look func() check.Result) []check.Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at.IsZero() || time.Since(s.at) >= looksApart {
+		s.last, s.at = look(), time.Now()
+	}
+	return []check.Result{s.last}
+}
 
 // Examine implements a part of package health: the check unmatched fails while there is one. It asks the database every five
 // minutes. A query that takes longer than the limit passes, and says so; one that Postgres refuses fails: its SQL is wrong, or a right is missing.
 func (u *Unmatched) Examine(ctx context.Context, limits check.Limits) []check.Result {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.at.IsZero() || time.Since(u.at) >= looksApart {
-		u.last, u.at = examine(ctx, limits, "unmatched", "correct Known, or grant its tables", "give the columns of Known an index", u.look), time.Now()
-	}
-	return []check.Result{u.last}
+	return u.sometimes.look(func() check.Result {
+		return examine(ctx, limits, "unmatched", "correct Known, or grant its tables", "give the columns of Known an index", u.look)
+	})
 }
 
 func (u *Unmatched) look(ctx context.Context) (bad int64, says string, err error) {

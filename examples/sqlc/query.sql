@@ -5,5 +5,5 @@ values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing;
 -- name: GetOrder :one
 select * from orders where charge_id = $1;
 
--- name: AddPaid :execrows
-update purchases set paid = paid + sqlc.arg(paid) where id = sqlc.arg(id);
+-- name: SetPaid :execrows
+update purchases set paid = sqlc.arg(paid), settled = sqlc.arg(settled) where id = sqlc.arg(id);

@@ -9,6 +9,7 @@ create table orders (
 );
 
 create table purchases (
-	id   text primary key,
-	paid numeric not null default 0
+	id      text primary key,
+	paid    numeric not null default 0,
+	settled numeric not null default 0 -- ship once it reaches the total
 );

@@ -6,9 +6,10 @@ package sqlc_test
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -16,9 +17,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/examples/sqlc/orders"
 	"github.com/paghooks/paghooks/examples/sqlc/plain"
+	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/value"
 )
@@ -71,35 +74,34 @@ func TestOverriddenTypesGoThereAndBack(t *testing.T) {
 	}
 }
 
-// addPaid adds what is paid of a charge to its order. :execrows makes it notice an order that is not there.
-func addPaid(ctx context.Context, tx pgx.Tx, c charges.Change) error {
-	reference := c.After.ExternalReference.Or("")
-	if reference == "" || c.Paid().IsZero() {
-		return nil // money that names no order stays in asaas_charges
-	}
-	n, err := orders.New(tx).AddPaid(ctx, orders.AddPaidParams{Paid: c.Paid(), ID: reference})
-	if err == nil && n == 0 {
-		err = fmt.Errorf("the order of charge %s is not stored", c.After.ID)
-	}
-	return err
+// paid sets the order to the sum of its charges. :execrows says whether the order is there.
+func paid(ctx context.Context, tx pgx.Tx, o charges.Order) (int64, error) {
+	return orders.New(tx).SetPaid(ctx, orders.SetPaidParams{Paid: o.Paid, Settled: o.Settled, ID: o.Reference.Or("")})
 }
 
-func TestAnOrderIsPaidAndOneThatIsNotStoredIsAnError(t *testing.T) {
+func TestAnOrderIsSetAndOneThatIsNotStoredIsAnError(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	if _, err := pool.Exec(t.Context(), `insert into purchases (id) values ('order-1')`); err != nil {
-		t.Fatal(err)
+	err := errors.Join(charges.Migrate(t.Context(), pool), charges.Filled(t.Context(), pool, "", time.Time{}))
+	if _, failed := pool.Exec(t.Context(), `insert into purchases (id) values ('order-1')`); failed != nil || err != nil {
+		t.Fatal(failed, err)
 	}
+	events := asaas.NewDispatcher()
+	events.OnPayment(charges.Orders(paid))
 	for order, want := range map[string]bool{"order-1": true, "order-2": false, "": true} {
-		after := charges.Charge{ID: "pay_1", Paid: asaas.Cents(2990), ExternalReference: value.Of(order)}
-		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return addPaid(t.Context(), tx, charges.Change{After: after}) })
+		charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(2990))
+		charge.Payment.ExternalReference = value.Of(order)
+		charge.Created()
+		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			return idem.Dispatch(t.Context(), tx, events, asaas.Identify(charge.Received()))
+		})
 		if (err == nil) != want {
 			t.Errorf("%s: %v", order, err)
 		}
 	}
-	var paid asaas.Money
-	if err := pool.QueryRow(t.Context(), `select paid from purchases`).Scan(&paid); err != nil || paid != asaas.Cents(2990) {
-		t.Errorf("order-1 is paid with %s, %v", paid, err)
+	var is, settled asaas.Money
+	if err := pool.QueryRow(t.Context(), `select paid, settled from purchases`).Scan(&is, &settled); err != nil || is != asaas.Cents(2990) || settled != is {
+		t.Errorf("order-1 is paid with %s, settled with %s, %v", is, settled, err)
 	}
 }
 

@@ -42,6 +42,7 @@
 //	canary      it runs, and has not failed twice in a row; one of a relay fails if no
 //	            consumer handles it
 //	unmatched   of a charges.Unmatched: each paid charge matches something of the application's
+//	overpaid    of a charges.Overpaid: no order got more than its total
 //	reconcile   of a charges.Daily: its runs come to their end, and each charge could be copied and applied
 //	webhook     of a webhook.Watch of asaas: the webhook is enabled, and subscribed to all types
 //	            that the application handles

@@ -46,7 +46,7 @@ func bookDifference(ctx context.Context, tx pgx.Tx, charge string, cents int64) 
 // writes by hand: where two events of a new charge come at once, that would be wrong.
 var upsert = func() string {
 	columns := []string{
-		"status", "value", "original_value", "net_value", "refunded", "refunding", "paid", "received", "deleted", "anticipated", "billing_type",
+		"status", "value", "original_value", "net_value", "refunded", "refunding", "paid", "settled", "received", "deleted", "anticipated", "billing_type",
 		"created", "due", "credited", "received_on", "customer", "external_reference", "installment", "subscription", "checkout_session",
 		"payment_link", "pix_qr_code_id", "installment_number", "at", "number", "event",
 	}
@@ -86,7 +86,7 @@ func copyByHand(pool *pgxpool.Pool) http.Handler {
 			}
 			p, zero := &e.Payment, asaas.Cents(0)
 			var before asaas.Money
-			err = tx.QueryRow(ctx, upsert, p.ID, string(p.Status), p.Value, p.OriginalValue.Or(p.Value), p.NetValue, zero, zero, p.Value, p.Value,
+			err = tx.QueryRow(ctx, upsert, p.ID, string(p.Status), p.Value, p.OriginalValue.Or(p.Value), p.NetValue, zero, zero, p.Value, p.Value, p.Value,
 				p.Deleted, p.Anticipated, string(p.BillingType), p.DateCreated, p.DueDate, p.CreditDate, p.PaymentDate, p.Customer,
 				p.ExternalReference, p.Installment, p.Subscription, p.CheckoutSession, p.PaymentLink, p.PixQrCodeID,
 				p.InstallmentNumber.Or(0), at, number, e.ID).Scan(&before)

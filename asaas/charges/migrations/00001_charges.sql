@@ -14,6 +14,7 @@ create table if not exists asaas_charges (
     refunded           numeric not null,         -- given back
     refunding          numeric not null,         -- asked back, and not given back yet
     paid               numeric not null,         -- paid and not given back, whether its money has come or not
+    settled            numeric not null,         -- original_value less refunded, if something is paid
     received           numeric not null,         -- the part of paid whose money has come
     deleted            boolean not null,
     anticipated        boolean not null,
@@ -43,6 +44,10 @@ create index if not exists asaas_charges_reference on asaas_charges (external_re
 create index if not exists asaas_charges_installment on asaas_charges (installment) where installment is not null;
 create index if not exists asaas_charges_subscription on asaas_charges (subscription) where subscription is not null;
 create index if not exists asaas_charges_checkout on asaas_charges (checkout_session) where checkout_session is not null;
+create index if not exists asaas_charges_link on asaas_charges (payment_link) where payment_link is not null
+    and external_reference is null and checkout_session is null and installment is null and subscription is null;
+create index if not exists asaas_charges_qr_code on asaas_charges (pix_qr_code_id) where pix_qr_code_id is not null
+    and external_reference is null and checkout_session is null and installment is null and subscription is null and payment_link is null;
 create index if not exists asaas_charges_customer on asaas_charges (customer);
 create index if not exists asaas_charges_open on asaas_charges (scope, created) where open;
 
@@ -53,7 +58,7 @@ select scope, kind, name,
     count(*) filter (where paid > 0)                          as paid_charges,
     coalesce(sum(value) filter (where not deleted), 0)          as value,
     coalesce(sum(original_value) filter (where not deleted), 0) as original_value,
-    sum(paid) as paid, sum(received) as received, sum(refunded) as refunded, sum(refunding) as refunding, max(at) as at
+    sum(paid) as paid, sum(settled) as settled, sum(received) as received, sum(refunded) as refunded, sum(refunding) as refunding, max(at) as at
 from (
     select 'reference' as kind, external_reference as name, c.* from asaas_charges c where external_reference is not null
     union all select 'installment', installment, c.* from asaas_charges c where installment is not null
@@ -72,7 +77,8 @@ create table if not exists asaas_charges_since (
     seen    timestamptz,            -- when its first charge was copied; null: it is only filled
     account text collate "C",       -- account.id of its events; null until one has it
     key     text collate "C",       -- the id that Asaas's API gives the account of the key, where that is another
-    apart   boolean not null default false -- its ids may be those of other accounts: sandbox beside production
+    others  boolean,                -- other handlers have booked its payments, and the table is not filled; null until its first charge
+    apart   boolean not null default false  -- its ids may be those of other accounts: sandbox beside production
 );
 
 -- The last run of charges.Daily for each account.
@@ -130,10 +136,10 @@ begin
         raise exception 'charges are known under both of the scopes "%" and "%", so they may have been booked twice: %: put right what was booked, '
             'and delete one of the two rows of each from asaas_charges', was, becomes, names;
     end if;
-    insert into asaas_charges_since as n (scope, since, seen, account, key, apart)
-        select becomes, since, seen, account, key, apart from asaas_charges_since where scope = was
+    insert into asaas_charges_since as n (scope, since, seen, account, key, others, apart)
+        select becomes, since, seen, account, key, others, apart from asaas_charges_since where scope = was
         on conflict (scope) do update set since = least(n.since, excluded.since), seen = least(n.seen, excluded.seen), account = coalesce(n.account, excluded.account),
-            key = coalesce(n.key, excluded.key), apart = n.apart or excluded.apart;
+            key = coalesce(n.key, excluded.key), others = n.others or excluded.others, apart = n.apart or excluded.apart;
     delete from asaas_charges_since where scope = was;
     update asaas_charges c set scope = becomes, apart = case when s.apart then becomes else '' end from asaas_charges_since s
         where s.scope = becomes and (c.scope = was or c.scope = becomes and (c.apart <> '') <> s.apart);

@@ -21,19 +21,19 @@ import (
 	"github.com/paghooks/paghooks/idem/value"
 )
 
-var recipes = map[string]func(context.Context, pgx.Tx, charges.Change) error{
-	"GORM": PaidWithGORM, "ent": PaidWithEnt, "bun": PaidWithBun,
+var recipes = map[string]func(context.Context, pgx.Tx, charges.Order) (int64, error){
+	"GORM": PaidWithGORM, "ent": PaidWithEnt, "bun": PaidWithBun, "database/sql": PaidWithSQL,
 }
 
 // shop makes the tables, with order-1, and a dispatcher with a recipe.
-func shop(ctx context.Context, pool *pgxpool.Pool, paid func(context.Context, pgx.Tx, charges.Change) error) (*asaas.Dispatcher, error) {
+func shop(ctx context.Context, pool *pgxpool.Pool, paid func(context.Context, pgx.Tx, charges.Order) (int64, error)) (*asaas.Dispatcher, error) {
 	err := charges.Migrate(ctx, pool)
 	for _, statement := range []string{tables, `insert into orders (reference) values ('order-1')`} {
 		_, failed := pool.Exec(ctx, statement)
 		err = errors.Join(err, failed)
 	}
 	events := asaas.NewDispatcher("token")
-	events.OnPayment(charges.Handler(paid))
+	events.OnPayment(charges.Orders(paid))
 	return events, errors.Join(err, charges.Filled(ctx, pool, "", time.Time{}))
 }
 
@@ -114,7 +114,7 @@ func TestAnOrderThatIsNotStoredFailsTheEvent(t *testing.T) {
 			p := idem.NewProcessor(pool, events)
 			p.Logger = nil
 			outcome, err := p.Accept(t.Context(), asaas.Identify(body))
-			if outcome != idem.Retrying || err == nil || !strings.Contains(err.Error(), "is not stored") {
+			if outcome != idem.Retrying || err == nil || !strings.Contains(err.Error(), "no order was set") {
 				t.Errorf("%s, %v", outcome, err)
 			}
 		})

@@ -5,8 +5,6 @@ package orms
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 	"log"
 
 	"entgo.io/ent/dialect"
@@ -32,11 +30,7 @@ type Order struct {
 	ID        int64 `bun:",pk,autoincrement"`
 	Reference string
 	Paid      asaas.Money // numeric
-}
-
-// notStored is the error of a charge whose order is not there: the event is tried again, and at last parked.
-func notStored(c charges.Change) error {
-	return fmt.Errorf("the order of charge %s is not stored", c.After.ID)
+	Settled   asaas.Money // numeric: ship once it reaches the total
 }
 
 // gormConfig logs no values, which are persons' data, and has no transactions of GORM's own, which would hide an error.
@@ -45,23 +39,18 @@ var gormConfig = &gorm.Config{
 	Logger:                 logger.New(log.Default(), logger.Config{ParameterizedQueries: true, IgnoreRecordNotFoundError: true, LogLevel: logger.Error}),
 }
 
-// PaidWithGORM adds what is paid of a charge to its order.
-func PaidWithGORM(ctx context.Context, tx pgx.Tx, c charges.Change) error {
-	reference := c.After.ExternalReference.Or("")
-	if reference == "" || c.Paid().IsZero() {
-		return nil // money that names no order stays in asaas_charges
-	}
-	return idemsql.Run(ctx, tx, func(db *sql.DB) error {
+// PaidWithGORM sets an order to the sum of its charges. An order that is not there fails the event: charges.Orders sees to that.
+func PaidWithGORM(ctx context.Context, tx pgx.Tx, o charges.Order) (orders int64, err error) {
+	err = idemsql.Run(ctx, tx, func(db *sql.DB) error {
 		g, err := gorm.Open(postgres.New(postgres.Config{Conn: db}), gormConfig) // on db, never on the application's own connections
 		if err != nil {
 			return err
 		}
-		res := g.WithContext(ctx).Model(&Order{}).Where("reference = ?", reference).Update("paid", gorm.Expr("paid + ?", c.Paid()))
-		if res.Error == nil && res.RowsAffected == 0 {
-			return notStored(c)
-		}
+		res := g.WithContext(ctx).Model(&Order{}).Where("reference = ?", o.Reference).Updates(map[string]any{"paid": o.Paid, "settled": o.Settled})
+		orders = res.RowsAffected
 		return res.Error
 	})
+	return orders, err
 }
 
 // OpenGORM is the application's own GORM, beside the handlers, on the pool that idem uses.
@@ -69,40 +58,43 @@ func OpenGORM(pool *pgxpool.Pool) (*gorm.DB, error) {
 	return gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), gormConfig)
 }
 
-// PaidWithEnt adds what is paid of a charge to its order. Ent adds integers: the order keeps cents.
-func PaidWithEnt(ctx context.Context, tx pgx.Tx, c charges.Change) error {
-	reference := c.After.ExternalReference.Or("")
-	if reference == "" || c.Paid().IsZero() {
-		return nil
-	}
-	return idemsql.Run(ctx, tx, func(db *sql.DB) error {
+// PaidWithEnt sets an order to the sum of its charges. Ent has no exact decimals: the order keeps cents.
+func PaidWithEnt(ctx context.Context, tx pgx.Tx, o charges.Order) (orders int64, err error) {
+	err = idemsql.Run(ctx, tx, func(db *sql.DB) error {
 		client := ent.NewClient(ent.Driver(entsql.OpenDB(dialect.Postgres, db)))
-		n, err := client.Order.Update().Where(order.Reference(reference)).AddPaidCents(c.Paid().Cents()).Save(ctx)
-		if err == nil && n == 0 {
-			return notStored(c)
-		}
+		n, err := client.Order.Update().Where(order.Reference(o.Reference.Or(""))).SetPaidCents(o.Paid.Cents()).Save(ctx)
+		orders = int64(n)
 		return err
 	})
+	return orders, err
 }
 
 // bunDialect is one for all events: bun keeps what it knows of tables in it.
 var bunDialect = pgdialect.New()
 
-// PaidWithBun adds what is paid of a charge to its order.
-func PaidWithBun(ctx context.Context, tx pgx.Tx, c charges.Change) error {
-	reference := c.After.ExternalReference.Or("")
-	if reference == "" || c.Paid().IsZero() {
-		return nil
-	}
-	return idemsql.Run(ctx, tx, func(db *sql.DB) error {
+// PaidWithBun sets an order to the sum of its charges.
+func PaidWithBun(ctx context.Context, tx pgx.Tx, o charges.Order) (orders int64, err error) {
+	err = idemsql.Run(ctx, tx, func(db *sql.DB) error {
 		res, err := bun.NewDB(db, bunDialect).NewUpdate().Model((*Order)(nil)).
-			Set("paid = paid + ?", c.Paid()).Where("reference = ?", reference).Exec(ctx)
+			Set("paid = ?, settled = ?", o.Paid, o.Settled).Where("reference = ?", o.Reference).Exec(ctx)
 		if err != nil {
 			return err
 		}
-		if n, err := res.RowsAffected(); n == 0 || err != nil {
-			return errors.Join(err, notStored(c))
-		}
-		return nil
+		orders, err = res.RowsAffected()
+		return err
 	})
+	return orders, err
+}
+
+// PaidWithSQL sets an order to the sum of its charges.
+func PaidWithSQL(ctx context.Context, tx pgx.Tx, o charges.Order) (orders int64, err error) {
+	err = idemsql.Run(ctx, tx, func(db *sql.DB) error {
+		res, err := db.ExecContext(ctx, `update orders set paid = $1, settled = $2 where reference = $3`, o.Paid, o.Settled, o.Reference)
+		if err != nil {
+			return err
+		}
+		orders, err = res.RowsAffected()
+		return err
+	})
+	return orders, err
 }

@@ -20,6 +20,7 @@ type Order struct {
 }
 
 type Purchase struct {
-	ID   string
-	Paid asaas.Money
+	ID      string
+	Paid    asaas.Money
+	Settled asaas.Money
 }

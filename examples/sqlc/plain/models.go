@@ -19,6 +19,7 @@ type Order struct {
 }
 
 type Purchase struct {
-	ID   string
-	Paid pgtype.Numeric
+	ID      string
+	Paid    pgtype.Numeric
+	Settled pgtype.Numeric
 }

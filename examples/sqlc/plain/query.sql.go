@@ -11,23 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const addPaid = `-- name: AddPaid :execrows
-update purchases set paid = paid + $1 where id = $2
-`
-
-type AddPaidParams struct {
-	Paid pgtype.Numeric
-	ID   string
-}
-
-func (q *Queries) AddPaid(ctx context.Context, arg AddPaidParams) (int64, error) {
-	result, err := q.db.Exec(ctx, addPaid, arg.Paid, arg.ID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const bookPayment = `-- name: BookPayment :exec
 insert into orders (charge_id, amount, net, due_on, paid_on, viewed_at, note)
 values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing
@@ -73,4 +56,22 @@ func (q *Queries) GetOrder(ctx context.Context, chargeID string) (Order, error) 
 		&i.Note,
 	)
 	return i, err
+}
+
+const setPaid = `-- name: SetPaid :execrows
+update purchases set paid = $1, settled = $2 where id = $3
+`
+
+type SetPaidParams struct {
+	Paid    pgtype.Numeric
+	Settled pgtype.Numeric
+	ID      string
+}
+
+func (q *Queries) SetPaid(ctx context.Context, arg SetPaidParams) (int64, error) {
+	result, err := q.db.Exec(ctx, setPaid, arg.Paid, arg.Settled, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

@@ -191,6 +191,7 @@ var portuguese = lang.Catalog{
 	"The canary does not arrive: real deliveries may not, either.":                                              "O canary não chega: talvez as entregas reais também não.",
 	"Charges could not be compared with Asaas, or booked, or no run of it has ended for two days: see the log.": "Não foi possível comparar cobranças com o Asaas, ou lançá-las, ou nenhuma execução disso terminou há dois dias: veja o log.",
 	"Charges are paid that match nothing of the application's: match each, or give it back.":                    "Há cobranças pagas que não correspondem a nada da aplicação: associe cada uma, ou estorne-a.",
+	"Orders got more than their total: give back what is too much.":                                             "Pedidos receberam mais do que o total: devolva o excesso.",
 	"The webhook is disabled at the provider, or lacks types of events.":                                        "O webhook está desativado no provedor, ou faltam nele tipos de eventos.",
 	"A health check does not return.":                                                                           "Um health check não termina.",
 

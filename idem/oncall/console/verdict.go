@@ -47,6 +47,7 @@ var headlines = map[string]struct {
 	"reconcile":     {"Charges could not be compared with Asaas, or booked, or no run of it has ended for two days: see the log.", ""},
 	"webhook":       {"The webhook is disabled at the provider, or lacks types of events.", ""},
 	"answer":        {"A health check does not return.", ""},
+	"overpaid":      {"Orders got more than their total: give back what is too much.", ""},
 }
 
 // examine has the parts of the program examined.
