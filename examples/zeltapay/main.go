@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"log/slog"
@@ -70,12 +71,14 @@ type payment struct {
 	cents                   zeltapay.Cents
 }
 
+var errNoOrder = errors.New("its order is not stored")
+
 // book stores a payment, sets its order to the sum of its payments, and ships the order if that is enough.
 func (p payment) book(ctx context.Context, tx pgx.Tx) error {
 	// The lock comes first, in a statement of its own: then the sum has what other transactions have committed.
 	locked, err := tx.Exec(ctx, `select from orders where id = $1 for update`, p.order)
 	if err == nil && locked.RowsAffected() == 0 {
-		err = fmt.Errorf("the order of link %s is not stored", p.link) // tried again, then parked: health turns red
+		err = fmt.Errorf("link %s: %w", p.link, errNoOrder) // tried again, then parked: health turns red
 	}
 	if err != nil {
 		return err
@@ -128,8 +131,11 @@ func (d *daily) read(ctx context.Context) error {
 		if at, err := link.CompletedAt.Time(); err == nil && time.Since(at) < time.Hour {
 			continue // its event may be on its way
 		}
-		if err := d.look(ctx, link); err != nil {
+		switch err := d.look(ctx, link); {
+		case errors.Is(err, errNoOrder):
 			slog.ErrorContext(ctx, "a link is paid, and not booked", "link", link.ID, "cents", link.Amount, "error", err)
+		case err != nil:
+			return err
 		}
 	}
 	return nil

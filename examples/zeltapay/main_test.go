@@ -281,6 +281,16 @@ func TestTheReadingGoesOnBehindALinkThatIsNotOurs(t *testing.T) {
 	s.want(t, "order-1 9900 of 9900 shipped", "order-2 0 of 2500")
 }
 
+func TestAReadingThatPostgresInterruptsIsAnError(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.Emit(flat("pl_1", "t1", "order-1", 9900))
+	s.pool.Close()
+	if err := s.daily.read(t.Context()); err == nil {
+		t.Error("the reading ended well")
+	}
+}
+
 func TestTwoPaymentsAtTheSameTimeAreBothInTheSum(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
