@@ -273,7 +273,7 @@ func (s suite) accounts(t *testing.T) {
 			t.Errorf("%s: the scope is %q, refused as %q", c.account, e.Scope, why)
 		}
 	}
-	if _, err := from("down", s.Secrets[0]); err != down { //nolint:errorlint // it is the error of Accounts itself
+	if _, err := from("down", s.Secrets[0]); err != down { // the error of Accounts itself
 		t.Errorf("got %v, want the error of Accounts", err)
 	}
 	if _, err := from("", s.Secrets[0]); err == nil || errors.As(err, new(*idem.Refusal)) || !strings.Contains(err.Error(), "SetPathValue") {
