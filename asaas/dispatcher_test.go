@@ -43,106 +43,6 @@ func TestOpenVerifiesAndNames(t *testing.T) {
 	wantReason(t, err, provider.ReasonWrongToken)
 }
 
-func TestADispatcherWithoutATokenRefusesEverything(t *testing.T) {
-	t.Parallel()
-	for _, d := range []*asaas.Dispatcher{asaas.NewDispatcher(), asaas.NewDispatcher(""), asaas.NewDispatcher(" ", "")} {
-		for _, s := range []string{"", " ", token} {
-			_, err := d.Open(withBody(delivery(s, event), []byte(event)))
-			wantReason(t, err, idem.ReasonNotConfigured)
-		}
-	}
-	for _, accounts := range []func(*http.Request) ([]idem.Credentials, error){nil, func(*http.Request) ([]idem.Credentials, error) {
-		return []idem.Credentials{{Scope: "a", Secrets: []string{token}}}, nil
-	}} {
-		var unset asaas.Dispatcher // not made by NewDispatcher
-		unset.Accounts = accounts
-		_, err := unset.Open(withBody(delivery(token, event), []byte(event)))
-		if refusal, ok := errors.AsType[*idem.Refusal](err); !ok || refusal.Reason != idem.ReasonNotConfigured || !strings.Contains(refusal.Hint, "NewDispatcher") {
-			t.Errorf("without NewDispatcher: %v", err)
-		}
-	}
-}
-
-func TestTheTokenDecidesTheScope(t *testing.T) {
-	t.Parallel()
-	d := asaas.NewDispatcher("token of the first, which has no scope")
-	d.Accounts = func(*http.Request) ([]idem.Credentials, error) {
-		return []idem.Credentials{
-			{Scope: "north", Secrets: []string{"token of the north, old", "token of the north"}},
-			{Scope: "south", Secrets: []string{"", "token of the south"}},
-			{Scope: "south", Secrets: []string{"token of the south"}},
-			{Scope: "one", Secrets: []string{"token of two"}},
-			{Scope: "other", Secrets: []string{"token of two"}},
-			{Scope: "nobody"},
-		}, nil
-	}
-	for _, tt := range []struct {
-		token, scope string
-		want         idem.Reason
-		reason       string
-	}{
-		{"token of the north", "north", "", "the first account"},
-		{"token of the north, old", "north", "", "its old token"},
-		{"token of the south", "south", "", "one scope, listed twice"},
-		{"token of two", "", provider.ReasonAmbiguousToken, "two scopes"},
-		{"token of the first, which has no scope", "", "", "the account of before scopes"},
-		{"guess", "", provider.ReasonWrongToken, "nobody's token"},
-		{"", "", provider.ReasonMissingToken, "no token does not match an account without one"},
-	} {
-		e, err := d.Open(withBody(delivery(tt.token, event), []byte(event)))
-		wantReason(t, err, tt.want)
-		if e.Scope != tt.scope {
-			t.Errorf("%s: the scope is %q, want %q", tt.reason, e.Scope, tt.scope)
-		}
-	}
-}
-
-func TestTheURLDecidesTheScope(t *testing.T) {
-	t.Parallel()
-	errDown := errors.New("the database is down")
-	d := asaas.NewDispatcher()
-	d.Accounts = func(r *http.Request) ([]idem.Credentials, error) {
-		switch name := r.PathValue("account"); name {
-		case "down":
-			return nil, errDown
-		case "north":
-			return []idem.Credentials{{Scope: name, Secrets: []string{token}}}, nil
-		}
-		return nil, nil
-	}
-	open := func(account, token string) (idem.Event, error) {
-		r := delivery(token, event)
-		r.SetPathValue("account", account)
-		return d.Open(withBody(r, []byte(event)))
-	}
-
-	if e, err := open("north", token); err != nil || e.Scope != "north" {
-		t.Errorf("got %q, %v", e.Scope, err)
-	}
-	_, err := open("north", oldToken)
-	wantReason(t, err, provider.ReasonWrongToken)
-	_, err = open("nowhere", token)
-	wantReason(t, err, provider.ReasonUnknownAccount)
-
-	var refusal *idem.Refusal
-	if _, err := open("down", token); err != errDown || errors.As(err, &refusal) {
-		t.Errorf("got %v, want the error of Accounts itself", err)
-	}
-}
-
-func TestAnAccountWithoutAScopeIsAMistakeAndNoRefusal(t *testing.T) {
-	t.Parallel()
-	d := asaas.NewDispatcher()
-	d.Accounts = func(r *http.Request) ([]idem.Credentials, error) { // as under a router that sets no path values
-		return []idem.Credentials{{Scope: r.PathValue("account"), Secrets: []string{token}}}, nil
-	}
-	_, err := d.Open(withBody(delivery(token, event), []byte(event)))
-	var refusal *idem.Refusal
-	if err == nil || errors.As(err, &refusal) || !strings.Contains(err.Error(), "SetPathValue") {
-		t.Errorf("got %v, want an error that says what to do", err)
-	}
-}
-
 func TestOnlyAllowedAddressesMayDeliver(t *testing.T) {
 	t.Parallel()
 	const asaasAddress = "52.67.12.206"
@@ -282,22 +182,6 @@ func TestIgnoredTypesAreNotStoredAndHaveNoHandler(t *testing.T) {
 	work, err := d.Route(idem.Event{Type: string(asaas.EventPaymentBankSlipViewed), Payload: []byte(`{}`)})
 	if work != nil || err != nil || !d.Ignores(string(asaas.EventPaymentBankSlipViewed)) {
 		t.Errorf("got %v, want that it is ignored", err)
-	}
-}
-
-func TestADispatcherKnowsThatItCannotVerify(t *testing.T) {
-	t.Parallel()
-	byAccount := asaas.NewDispatcher("")
-	byAccount.Accounts = func(*http.Request) ([]idem.Credentials, error) { return nil, nil }
-	for can, dispatchers := range map[bool][]*asaas.Dispatcher{
-		false: {asaas.NewDispatcher(), asaas.NewDispatcher(""), asaas.NewDispatcher(" ", "\t")},
-		true:  {asaas.NewDispatcher("", "a secret"), byAccount},
-	} {
-		for n, d := range dispatchers {
-			if err := d.Configured(); (err == nil) != can {
-				t.Errorf("number %d: Configured = %v, want that it can verify is %t", n, err, can)
-			}
-		}
 	}
 }
 

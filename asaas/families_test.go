@@ -72,47 +72,6 @@ func onMethods() []string {
 	return names
 }
 
-func TestEachEventTypeReachesItsHandlerAndNoOther(t *testing.T) {
-	t.Parallel()
-	reachedBy := make(map[EventType]string)
-	for _, method := range onMethods() {
-		d := NewDispatcher()
-		var got []any
-		register(d, method, func(e any) { got = append(got, e) })
-		types := d.Types()
-		if len(types) != 1 {
-			t.Fatalf("%s handles %v, want one type", method, types)
-		}
-		eventType := types[0]
-		if other := reachedBy[eventType]; other != "" {
-			t.Errorf("%s and %s both handle %s", other, method, eventType)
-		}
-		reachedBy[eventType] = method
-
-		if err := d.Dispatch(t.Context(), nil, Identify(bodyOf(t, eventType))); err != nil {
-			t.Errorf("%s: %v", method, err)
-		}
-		if len(got) != 1 || got[0].(Event).envelope().Event != eventType || reflect.TypeOf(got[0]) != reflect.TypeOf(newEvent[eventType]()) {
-			t.Errorf("%s got %v for a %s", method, got, eventType)
-		}
-	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(newEvent)), slices.Sorted(maps.Keys(reachedBy))); diff != "" {
-		t.Errorf("event types (-known +handled):\n%s", diff)
-	}
-}
-
-func TestAllHandlersRegisterTogether(t *testing.T) {
-	t.Parallel()
-	d := NewDispatcher()
-	d.OnUnknown(func(context.Context, pgx.Tx, *UnknownEvent) error { return nil })
-	for _, method := range onMethods() {
-		register(d, method, func(any) {})
-	}
-	if got := len(d.Types()); got != len(newEvent) {
-		t.Errorf("%d types are handled, of %d", got, len(newEvent))
-	}
-}
-
 // The list is Asaas's, not taken from the spec; it states its date.
 func TestEveryOfficialEventTypeIsKnown(t *testing.T) {
 	t.Parallel()

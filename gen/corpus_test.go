@@ -18,30 +18,59 @@ import (
 )
 
 // Each file of testdata/corpus has one trait of documents that providers publish. Its package is compiled, reads
-// the examples in it to the last leaf, names them, and prints no Maria.
+// the examples in it to the last leaf, names them, and prints no Maria. These packages and the golden ones keep the
+// promises of providers.
 func TestTheCorpusIsReadToTheLastLeaf(t *testing.T) {
 	t.Parallel()
 	documents, err := filepath.Glob("testdata/corpus/*.yaml")
 	if err != nil || len(documents) == 0 {
 		t.Fatalf("no corpus: %v", err)
 	}
+	golden, err := filepath.Glob("testdata/good/*/spec.yaml")
+	if err != nil || len(golden) == 0 {
+		t.Fatalf("no golden packages: %v", err)
+	}
 	dir := inModule(t, "example.com/corpus")
-	var imports, cases bytes.Buffer
+	var imports, cases, providers bytes.Buffer
+	provider := func(n int, name string) {
+		fmt.Fprintf(&imports, "p%d %q\nt%[1]d \"%[2]s/%[3]stest\"\n", n, "example.com/corpus/"+name, name)
+		fmt.Fprintf(&providers, "%[2]q: providertest.Of(p%[1]d.NewDispatcher, p%[1]d.Verify, p%[1]d.Identify, p%[1]d.Parse, t%[1]d.Types(), t%[1]d.Event, t%[1]d.Sparse, t%[1]d.Request),\n", n, name)
+	}
 	for i, document := range documents {
 		name := strings.ReplaceAll(strings.ReplaceAll(strings.TrimSuffix(filepath.Base(document), ".yaml"), "-", ""), ".", "")
 		if err := writeAll(filesOf(t, document, filepath.Join(dir, name))); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&imports, "p%d %q\n", i, "example.com/corpus/"+name)
+		provider(i, name)
 		for _, e := range examplesIn(t, document) {
 			fmt.Fprintf(&cases, "{%q, `%s`, `%s`, func(b []byte) (any, error) { return p%d.Parse(b) }, p%d.Identify},\n", name+"/"+e.name, e.value, e.want, i, i)
 		}
+	}
+	for i, document := range golden {
+		folder := filepath.Dir(document)
+		name := filepath.Base(folder)
+		if byHand, err := os.ReadFile(filepath.Join(folder, "byhand.go")); err == nil {
+			if err := writeAll([]file{{filepath.Join(dir, name, "byhand.go"), byHand}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := writeAll(filesOf(t, document, filepath.Join(dir, name))); err != nil {
+			t.Fatal(err)
+		}
+		formats := "package " + name + "\n\nimport \"github.com/paghooks/paghooks/idem/value\"\n\n" +
+			"type (\n\tDecimal = value.Decimal\n\tPercent = value.Percent\n\tDate = value.Date\n\tTime = value.Time\n\tText = value.Text\n)\n"
+		if name == "everything" { // what a package of this module has by hand
+			if err := writeAll([]file{{filepath.Join(dir, name, "formats.go"), []byte(formats)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		provider(len(documents)+i, name)
 	}
 	harness, err := os.ReadFile("testdata/corpus/harness.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := strings.NewReplacer(`_ "generated"`, imports.String(), "// cases", cases.String()).Replace(string(harness))
+	code := strings.NewReplacer(`_ "generated"`, imports.String(), "// cases", cases.String(), "// providers", providers.String()).Replace(string(harness))
 	source, err := format.Source([]byte(code))
 	if err != nil {
 		t.Fatal(err)

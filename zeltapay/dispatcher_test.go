@@ -45,91 +45,6 @@ func TestOpenRefusesWhatVerifyRefuses(t *testing.T) {
 	}
 }
 
-func TestHeadersInLowerCaseAreRead(t *testing.T) {
-	t.Parallel()
-	body := read(t, "testdata/webhook_ping.json")
-	lower := make(http.Header)
-	for name, values := range delivery(body, "secret").Header {
-		lower[strings.ToLower(name)] = values
-	}
-	if err := zeltapay.Verify(lower, body, "secret"); err != nil {
-		t.Error(err)
-	}
-	lower["Zeltapay-Signature"] = lower["zeltapay-signature"]
-	if got := reason(t, zeltapay.Verify(lower, body, "secret")); got != provider.ReasonDuplicateHeader {
-		t.Errorf("the same header in two cases: got %q", got)
-	}
-}
-
-func TestTheSecretDecidesTheScope(t *testing.T) {
-	t.Parallel()
-	events := zeltapay.NewDispatcher("secret of the first, which has no scope")
-	events.Accounts = func(*http.Request) ([]idem.Credentials, error) {
-		return []idem.Credentials{
-			{Scope: "live", Secrets: []string{"live secret", "shared"}},
-			{Scope: "test", Secrets: []string{"", "test secret", "shared"}},
-			{Scope: "test", Secrets: []string{"test secret"}},
-		}, nil
-	}
-	body := []byte(`{}`)
-	for _, c := range []struct {
-		why, secret, scope string
-		want               idem.Reason
-	}{
-		{"the live account's", "live secret", "live", ""},
-		{"the test account's, twice the same scope", "test secret", "test", ""},
-		{"of two scopes", "shared", "", provider.ReasonAmbiguousSecret},
-		{"the account of before scopes", "secret of the first, which has no scope", "", ""},
-		{"of nobody", "a guess", "", provider.ReasonWrongSignature},
-		{"empty", "", "", provider.ReasonWrongSignature},
-	} {
-		e, err := events.Open(withBody(delivery(body, c.secret), body))
-		if got := reason(t, err); got != c.want || e.Scope != c.scope {
-			t.Errorf("%s: scope %q, refused as %q", c.why, e.Scope, got)
-		}
-	}
-}
-
-func TestTheURLMayDecideTheAccount(t *testing.T) {
-	t.Parallel()
-	secrets := map[string]string{"north": "secret n", "south": "secret s"}
-	events := zeltapay.NewDispatcher()
-	events.Accounts = func(r *http.Request) ([]idem.Credentials, error) {
-		name := r.PathValue("account")
-		if name == "" {
-			return nil, nil
-		}
-		return []idem.Credentials{{Scope: name, Secrets: []string{secrets[name]}}}, nil
-	}
-	for _, c := range []struct {
-		why, account, secret string
-		want                 idem.Reason
-	}{
-		{"its own secret", "north", "secret n", ""},
-		{"the other account's secret", "north", "secret s", provider.ReasonWrongSignature},
-		{"an account without secret", "west", "", idem.ReasonNotConfigured},
-		{"no account", "", "secret n", provider.ReasonUnknownAccount},
-	} {
-		r := delivery([]byte(`{}`), c.secret)
-		r.SetPathValue("account", c.account)
-		e, err := events.Open(withBody(r, []byte(`{}`)))
-		if got := reason(t, err); got != c.want || got == "" && e.Scope != c.account {
-			t.Errorf("%s: scope %q, refused as %q", c.why, e.Scope, got)
-		}
-	}
-}
-
-func TestAccountsThatCannotBeFoundOutAreNoRefusal(t *testing.T) {
-	t.Parallel()
-	down := errors.New("the secret store is down")
-	events := zeltapay.NewDispatcher()
-	events.Accounts = func(*http.Request) ([]idem.Credentials, error) { return nil, down }
-	_, err := events.Open(withBody(delivery([]byte(`{}`), "secret"), []byte(`{}`)))
-	if refusal := new(idem.Refusal); !errors.Is(err, down) || errors.As(err, &refusal) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // handled registers every kind of handler and returns the one that ran last.
 func handled(events *zeltapay.Dispatcher) *string {
 	last := new(string)
@@ -240,21 +155,5 @@ func TestAHandlerOfAStructOfItsOwnMayKnowANewLayout(t *testing.T) {
 	body := `{"eventId":"1","type":"payment.success","payment":{"link":"pl_1"}}`
 	if err := d.Dispatch(t.Context(), nil, zeltapay.Identify([]byte(body))); err != nil || got != "pl_1" {
 		t.Errorf("handled %q, %v", got, err)
-	}
-}
-
-func TestADispatcherKnowsThatItCannotVerify(t *testing.T) {
-	t.Parallel()
-	byAccount := zeltapay.NewDispatcher("")
-	byAccount.Accounts = func(*http.Request) ([]idem.Credentials, error) { return nil, nil }
-	for can, dispatchers := range map[bool][]*zeltapay.Dispatcher{
-		false: {zeltapay.NewDispatcher(), zeltapay.NewDispatcher(""), zeltapay.NewDispatcher(" ", "\t")},
-		true:  {zeltapay.NewDispatcher("", "a secret"), byAccount},
-	} {
-		for n, d := range dispatchers {
-			if err := d.Configured(); (err == nil) != can {
-				t.Errorf("number %d: Configured = %v, want that it can verify is %t", n, err, can)
-			}
-		}
 	}
 }

@@ -9,27 +9,33 @@
 // through tx take effect exactly once per event, however often the event is delivered:
 //
 //	events := zeltapay.NewDispatcher(os.Getenv("ZELTAPAY_WEBHOOK_SECRET"))
-//	events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
-//		order, ok := e.LinkMetadata().String("orderId")
-//		if !ok {
-//			return idem.NoRetry(fmt.Errorf("link %s names no order", e.LinkID())) // made in the dashboard: parked, and health is red
-//		}
-//		paid, err := tx.Exec(ctx, `update orders set paid_at = coalesce(paid_at, $1, now()) where id = $2`, e.PaidAt(), order)
-//		if err == nil && paid.RowsAffected() == 0 {
-//			err = fmt.Errorf("the order of link %s is not stored", e.LinkID()) // nil would mean done for good
-//		}
-//		if err != nil {
-//			return err
-//		}
-//		_, err = tx.Exec(ctx, `insert into shipments (order_id) values ($1) on conflict do nothing`, order)
-//		return err
-//	})
+//	events.OnPaymentSuccess(paid)
 //	inbox := idem.NewInbox(pool, events)
 //	http.Handle("POST /webhooks/zeltapay", inbox)
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox)
 //
+//	// paid stores a payment, and sets its order to the sum of its payments.
+//	func paid(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
+//		cents, _ := e.Amount()
+//		order, ok := e.LinkMetadata().String("orderId")
+//		if !ok {
+//			return idem.NoRetry(fmt.Errorf("link %s names no order", e.LinkID())) // made in the dashboard: parked, and health is red
+//		}
+//		…
+//	}
+//
+// The program in examples/zeltapay has the whole function, with its tables. Compare the sum with the
+// order's total before you ship: an event says that something was paid, and not that it was enough.
+//
 // If Zelta Pay sends a payment in both of its layouts, that is two events with the same
-// link. To count a payment once, use a unique key of your own, here the order's id.
+// link and two ids of the transaction. To count it once, add up each layout of a link
+// apart, and let one of them count, as the program does.
+//
+// # Payments whose events never came
+//
+// [Client.Completed] reads the payment links that were paid, for a program that compares them with its
+// payments once a day. Zelta Pay has no list of events, and its dead-letter queue keeps those that it
+// could not deliver for 30 days.
 //
 // # Test payments
 //

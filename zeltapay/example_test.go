@@ -14,6 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/zeltapay"
+	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
 
 func ExampleVerify() {
@@ -135,15 +136,14 @@ func ExamplePaymentEvent() {
 func ExampleNewDispatcher() {
 	events := zeltapay.NewDispatcher("the secret")
 	events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
+		cents, _ := e.Amount()
 		order, ok := e.LinkMetadata().String("orderId") // sent when the link was made
 		if !ok {
 			return nil // a link made by hand in the dashboard, not one of ours
 		}
-		paid, err := tx.Exec(ctx, `update orders set paid_at = coalesce(paid_at, $1, now()) where id = $2`, e.PaidAt(), order)
-		if err == nil && paid.RowsAffected() == 0 {
-			err = fmt.Errorf("the order of link %s is not stored", e.LinkID())
-		}
-		return err
+		_, err := tx.Exec(ctx, `insert into payments (transaction, order_id, cents) values ($1, $2, $3) on conflict do nothing`,
+			e.TransactionID(), order, cents)
+		return err // the program in examples/zeltapay adds them up, and compares the sum with the order's total
 	})
 	// http.Handle("POST /webhooks/zeltapay", idem.NewInbox(pool, events))
 
@@ -181,6 +181,22 @@ func ExampleDispatcher_OnUnknown() {
 		fmt.Println(err)
 	}
 	// Output: no handler knows payment_link.archived
+}
+
+// The links that were paid, to compare with the payments that events have brought.
+func ExampleClient_Completed() {
+	fake := zeltapaytest.New() // in place of zeltapay.NewClient(os.Getenv("ZELTAPAY_API_KEY"))
+	defer fake.Close()
+	fake.Emit(zeltapaytest.Event("payment.success", zeltapaytest.Set("paymentLinkId", "pl_1"), zeltapaytest.Set("transaction.amount", 9900)))
+	for link, err := range fake.Client().Completed(context.Background()) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		order, _ := link.Metadata.String("orderId")
+		fmt.Println(link.ID, link.Amount, order)
+	}
+	// Output: pl_1 9900 A-1001
 }
 
 func ExampleTime() {

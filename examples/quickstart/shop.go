@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,10 +31,13 @@ create table orders (
     currency text           not null,
     paid     numeric(12, 2) not null default 0 -- ship it once this reaches its total: interest comes on top
 );
-create table paid_links ( -- of Zelta Pay
-    id       text primary key,
-    order_id text   not null,
-    cents    bigint not null
+create table zeltapay_payments ( -- said by events in either of its layouts: see examples/zeltapay
+    order_id text not null,
+    link     text not null,
+    nested   boolean not null,
+    id       text not null, -- of the transaction
+    cents    bigint not null check (cents > 0),
+    primary key (link, nested, id)
 )`
 
 // shop is the application.
@@ -84,19 +88,30 @@ func changed(ctx context.Context, tx pgx.Tx, c charges.Change) error {
 	return oneOrder(updated.RowsAffected(), err)
 }
 
-// succeeded books a payment link once. A payment that comes in both of Zelta Pay's layouts is two events.
+// succeeded stores a payment, and sets its order to the sum of its payments. If one payment comes in both of
+// Zelta Pay's layouts, that is two events with two transactions: of each link, one layout counts.
 func succeeded(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
+	event, _ := idem.EventFrom(ctx)
 	cents, _ := e.Amount()
 	order, named := e.LinkMetadata().String("orderId")
-	if cents <= 0 || !named {
-		return idem.NoRetry(fmt.Errorf("link %s names no order, or no amount", e.LinkID())) // parked, and health is red
+	if e.LinkID() == "" || !named {
+		return idem.NoRetry(fmt.Errorf("link %q names no order", e.LinkID())) // parked, and health is red
 	}
-	added, err := tx.Exec(ctx, `insert into paid_links (id, order_id, cents) values ($1, $2, $3) on conflict do nothing`, e.LinkID(), order, cents)
-	if err != nil || added.RowsAffected() == 0 {
+	_, nested := e.PaymentLink.Get()
+	locked, err := tx.Exec(ctx, `select from orders where id = $1 and currency = $2 for update`, order, cmp.Or(e.Currency(), "USD"))
+	if err := oneOrder(locked.RowsAffected(), err); err != nil {
 		return err
 	}
-	updated, err := tx.Exec(ctx, `update orders set paid = paid + $1::bigint / 100.0 where id = $2`, cents, order)
-	return oneOrder(updated.RowsAffected(), err)
+	if _, err := tx.Exec(ctx, `insert into zeltapay_payments values ($1, $2, $3, $4, $5) on conflict do nothing`,
+		order, e.LinkID(), nested, cmp.Or(e.TransactionID(), event.ID), cents); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		update orders set paid = (select sum(cents) / 100 from (
+			select coalesce(sum(cents) filter (where not nested), sum(cents)) as cents
+			from zeltapay_payments where order_id = $1 group by link) as links)
+		where id = $1`, order)
+	return err
 }
 
 // oneOrder returns an error if no order was updated: the event is tried again until the order is there.

@@ -20,7 +20,8 @@ const (
 )
 
 // Event makes the body of an event in which every field has a value, and then
-// changes it. The event has an id of its own, unless it is set.
+// changes it. The event has an id of its own, and a payment a transaction of its
+// own, unless they are set.
 //
 // It panics for an event type that package zeltapay does not know, and for a
 // change that is a mistake. To make one that is newer, Set "type".
@@ -36,7 +37,7 @@ func Sparse(eventType zeltapay.EventType, changes ...Change) []byte {
 
 // Event is the function [Event] in this layout.
 func (l Layout) Event(eventType zeltapay.EventType, changes ...Change) []byte {
-	return bodies.In(string(l)).Event(string(eventType), withID(changes)...)
+	return bodies.In(string(l)).Event(string(eventType), append(l.transaction(eventType), withID(changes)...)...)
 }
 
 // Sparse is the function [Sparse] in this layout.
@@ -47,6 +48,15 @@ func (l Layout) Sparse(eventType zeltapay.EventType, changes ...Change) []byte {
 // withID sets the fields that name an event, before the changes that the test wants.
 func withID(changes []Change) []Change {
 	return append([]Change{Set("eventId", newID())}, changes...)
+}
+
+// transaction names a payment's transaction, where its layout has the name.
+func (l Layout) transaction(eventType zeltapay.EventType) []Change {
+	path := map[Layout]string{Flat: "transaction.externalPaymentId", Nested: "transaction.id"}[l]
+	if eventType != zeltapay.EventPaymentSuccess || path == "" {
+		return nil
+	}
+	return []Change{Set(path, fmt.Sprintf("txn_%016x", fixture.Number()))}
 }
 
 func newID() string { return fmt.Sprintf("evt_%016x", fixture.Number()) }

@@ -51,7 +51,8 @@ type Fake struct {
 	core     *fixture.Core[Entry] // its lock is that of all below
 	faults   fixture.Faults[Fault]
 	webhooks []*Webhook
-	pending  []*pending // in the order in which they were emitted
+	pending  []*pending      // in the order in which they were emitted
+	links    []zeltapay.Link // that were paid, the newest last
 }
 
 // New makes a fake without webhooks.
@@ -138,6 +139,7 @@ func (f *Fake) emit(body []byte) {
 	h := make(http.Header)
 	zeltapay.Sign(h, body, "", time.Time{}) // names the event as each delivery will
 	id, kind := cmp.Or(h.Get(headerEventID), newID()), zeltapay.EventType(h.Get(headerEventType))
+	f.complete(body)
 	for _, w := range f.webhooks {
 		if w.subscribes(kind) {
 			p := &pending{webhook: w, id: id, kind: kind, body: bytes.Clone(body), due: f.core.Time()}

@@ -27,6 +27,7 @@
 //	curl http://127.0.0.1:8090/fake/dead-letters                                      # what it gave up
 //	curl -X POST http://127.0.0.1:8090/fake/dead-letters/replay                       # all of it; ?id=ID for one
 //	curl http://127.0.0.1:8090/fake/timeline                                          # what happened so far
+//	curl -H 'X-API-Key: any' 'http://127.0.0.1:8090/v1/payment-links?status=completed' # the links that were paid
 //
 // While a receiver works on a delivery, the fake's clock stands still. The flags of serve:
 //
@@ -109,12 +110,25 @@ func (o *options) setLayout(name string) error {
 
 func (o *options) event(name, id string, sparse bool, changes ...zeltapaytest.Change) ([]byte, error) {
 	if id != "" {
-		changes = append([]zeltapaytest.Change{zeltapaytest.Set("eventId", id)}, changes...)
+		changes = append(o.named(name, id, sparse), changes...)
 	}
 	if sparse {
 		return o.layout.Sparse(zeltapay.EventType(name), changes...), nil
 	}
 	return o.layout.Event(zeltapay.EventType(name), changes...), nil
+}
+
+// named has an event with the same id have the same transaction, as each delivery of it has.
+func (o *options) named(name, id string, sparse bool) []zeltapaytest.Change {
+	named := []zeltapaytest.Change{zeltapaytest.Set("eventId", id)}
+	if zeltapay.EventType(name) != zeltapay.EventPaymentSuccess || sparse {
+		return named
+	}
+	path := "transaction.externalPaymentId"
+	if o.layout == zeltapaytest.Nested {
+		path = "transaction.id"
+	}
+	return append(named, zeltapaytest.Set(path, "txn_"+id))
 }
 
 // newFake makes a Zelta Pay that begins now, until its clock runs.
@@ -128,9 +142,10 @@ func newFake(f fixture.FakeOptions) (*fixture.Served, error) {
 	fake.AddWebhook(zeltapaytest.Webhook{URL: f.To, Secret: f.Secret})
 	at := "http://" + f.Address + "/fake/dead-letters"
 	return &fixture.Served{
-		Fake: fake, Stamp: stamp,
+		Fake: fake, API: fake, Stamp: stamp,
 		Hints: []string{
 			"Zelta Pay delivers to " + f.To,
+			"its API at http://" + f.Address + "/v1 lists the links that were paid; any key will do",
 			"curl " + at + "  # what it gave up",
 			"curl -X POST " + at + "/replay  # all of it; ?id=ID for one",
 		},

@@ -68,7 +68,7 @@ func TestAnEventIsDeliveredAndItsAnswerPrinted(t *testing.T) {
 	if status != 0 || out != "200 payment.success evt_1: {\"received\":true}\n" || errs != "" {
 		t.Errorf("status %d, %q, %q", status, out, errs)
 	}
-	want := zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_1"),
+	want := zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_1"), zeltapaytest.Set("transaction.externalPaymentId", "txn_evt_1"),
 		zeltapaytest.Set("transaction.amount", 2990), zeltapaytest.Set("customer.customerName", "1001"),
 		zeltapaytest.Set("metadata.note", "a = b"))
 	if diff := cmp.Diff([]string{string(want)}, re.bodies); diff != "" {
@@ -83,7 +83,7 @@ func TestLayoutsAndSparseBodies(t *testing.T) {
 		args []string
 		want []byte
 	}{
-		{[]string{"-layout", "nested"}, zeltapaytest.Nested.Event("payment.success", id)},
+		{[]string{"-layout", "nested"}, zeltapaytest.Nested.Event("payment.success", id, zeltapaytest.Set("transaction.id", "txn_evt_1"))},
 		{[]string{"-sparse"}, zeltapaytest.Sparse("payment.success", id)},
 		{
 			[]string{"-sparse", "-layout=nested", "-set", `customer={"email":null}`},
