@@ -189,8 +189,8 @@ func TestTheKeyIsTheIDOfWhatTheEventIsAbout(t *testing.T) {
 // neverSeen are the fields that have not been seen where they are: nobody has
 // published a custody other than null, splits by the name that requests have for
 // them, a paymentId under the older name of a block, or the account of every event
-// of Pix Automático.
-var neverSeen = regexp.MustCompile(`^(payment\.custody\..*|payment\.splits(\..*)?|balance\.paymentId|account(\..*)?)$`)
+// of Pix Automático, or the mode that the request of a subscription has.
+var neverSeen = regexp.MustCompile(`^(payment\.custody\..*|payment\.splits(\..*)?|balance\.paymentId|account(\..*)?|subscription\.pixAutomaticAuthorizationMode)$`)
 
 // Without it, a field of a wrong type or name would go unnoticed by the tests
 // that read testdata.

@@ -36,6 +36,10 @@ import (
 // If the count has not fallen for a minute after a resume, it also removes the penalty,
 // once: the effect of resuming on the penalty is not documented.
 //
+// The count may be a history that never falls. So a count that has not changed for a minute is
+// a recovery, too, if the application has stored an event since the release: see
+// [RecoveryProgress].Delivered.
+//
 // events is the application's [idem.Inbox], with the handlers
 // registered. Its events that are parked or retrying are replayed then, also where
 // nothing is held up at Asaas, and where the queue could not be released or
@@ -46,8 +50,8 @@ import (
 // parked, and with a queue that is fine.
 //
 // An error ends it: the webhook is disabled; the canary did not arrive, or the handlers
-// failed; Asaas stopped the queue again, or counts more failures than before; the count
-// has not fallen for 10 minutes; ctx has ended; a call failed, which is an [*APIError].
+// failed; Asaas stopped the queue again, or counts more failures than before; for 10
+// minutes the count has not fallen and no event has come, or events is nil; ctx has ended; a call failed, which is an [*APIError].
 // A pause that Asaas asks for while it is watched is waited for, up to 10 minutes. Run
 // Recover again after a look at the cause. Leaving the loop ends it too, and undoes
 // nothing.
@@ -269,6 +273,7 @@ const (
 func (r *recovery) watch(ctx context.Context, last queue) (queue, error) {
 	var same time.Duration // without a fall of the count
 	relieved := !last.interrupted
+	released := time.Now()
 	for quiet := 0; quiet < quietLooks; {
 		if err := r.client.wait(ctx, r.client.Poll); err != nil {
 			return last, fmt.Errorf("%s with %d failures counted, look again: %w", ended(ctx), last.penalized, err)
@@ -294,10 +299,30 @@ func (r *recovery) watch(ctx context.Context, last queue) (queue, error) {
 				return last, err
 			}
 			relieved, same = true, 0
+		} else if relieved && q.penalized > 0 && same >= relieveAfter && same%relieveAfter < r.client.Poll {
+			at, err := r.delivered(ctx, time.Since(released))
+			if err != nil {
+				return last, err
+			}
+			if !at.IsZero() {
+				return q, r.report(RecoveryProgress{Step: RecoveryDone, Delivered: at}, q)
+			}
 		}
 		last = q
 	}
 	return last, r.report(RecoveryProgress{Step: RecoveryDone}, last)
+}
+
+// delivered returns the time of the application's last event, if that was stored within d; the
+// zero time if none was.
+func (r *recovery) delivered(ctx context.Context, d time.Duration) (last time.Time, err error) {
+	if r.events == nil {
+		return last, nil
+	}
+	if before, err := r.events.SilentSince(ctx, d); err != nil || !before.IsZero() {
+		return last, err
+	}
+	return r.events.SilentSince(ctx, time.Nanosecond) // zero if none is stored at all
 }
 
 // relapse returns the error that ends a recovery: the fault of a queue that was better

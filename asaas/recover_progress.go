@@ -31,8 +31,8 @@ const (
 	RecoveryResumed RecoveryStep = "resumed"
 	// Asaas was asked for its count of failures, which has not risen.
 	RecoveryWatching RecoveryStep = "watching"
-	// Asaas counts no failures any more. The last, unless Recover was given the
-	// application's events.
+	// Asaas counts no failures any more, or its count stays the same and events arrive: see
+	// Delivered. The last, unless Recover was given the application's events.
 	RecoveryDone RecoveryStep = "done"
 	// The parked and retrying events are replayed.
 	RecoveryReplayed RecoveryStep = "replayed"
@@ -57,6 +57,9 @@ type RecoveryProgress struct {
 	Oldest idem.StoredEvent
 	// Tried is of RecoveryProbed: the application's handlers passed with Oldest.
 	Tried bool
+	// Delivered is of RecoveryDone: the time of the application's last event, if that confirms the
+	// recovery and Asaas still counts failures; otherwise zero.
+	Delivered time.Time
 	// Replayed is of RecoveryReplayed.
 	Replayed idem.Replayed
 	// Owed is of RecoveryOwed.
@@ -83,6 +86,10 @@ func (p RecoveryProgress) String() string {
 	case RecoveryWatching:
 		return fmt.Sprintf("watching: Asaas counts %d failures", p.PenalizedRequests)
 	case RecoveryDone:
+		if !p.Delivered.IsZero() {
+			return fmt.Sprintf("recovered: events arrive, the last at %s; Asaas still counts %d failures, which may be its history",
+				p.Delivered.UTC().Format(time.DateTime+" MST"), p.PenalizedRequests)
+		}
 		return "recovered: Asaas counts no failures any more"
 	case RecoveryReplayed:
 		return replayed(p.Replayed)
@@ -162,12 +169,12 @@ var _ EventStore = (*idem.Inbox)(nil)
 // though Asaas has delivered them. An event that it never delivered is in no Owed:
 // Reconcile of package charges finds what it would have told.
 type Owed struct {
-	Type     EventType `json:"type"`
-	Parked   int       `json:"parked"`   // acknowledged: nothing happens to them until they are replayed
-	Pending  int       `json:"pending"`  // acknowledged and due for a minute or longer: no workers take them, or not fast enough
-	Failing  int       `json:"failing"`  // acknowledged, and failed: an inbox's workers try them again, and park them in the end
-	Waiting  int       `json:"waiting"`  // acknowledged: they wait for a parked or a failing one of their charge
-	Oldest   time.Time `json:"oldest"`   // when the first of them arrived, in UTC
+	Type    EventType `json:"type"`
+	Parked  int       `json:"parked"`  // acknowledged: nothing happens to them until they are replayed
+	Pending int       `json:"pending"` // acknowledged and due for a minute or longer: no workers take them, or not fast enough
+	Failing int       `json:"failing"` // acknowledged, and failed: an inbox's workers try them again, and park them in the end
+	Waiting int       `json:"waiting"` // acknowledged: they wait for a parked or a failing one of their charge
+	Oldest  time.Time `json:"oldest"`  // when the first of them arrived, in UTC
 }
 
 // String is "3 PAYMENT_RECEIVED parked, 2 being tried again". It has no control characters,

@@ -3,6 +3,7 @@ package asaas_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -148,6 +149,70 @@ func TestACountThatDoesNotFallEndsARecovery(t *testing.T) {
 			t.Errorf("after %s: %v", time.Since(start), err)
 		}
 	})
+}
+
+// arrivals is an application of which only the last event is known.
+type arrivals struct {
+	asaas.EventStore
+	last time.Time // zero if none ever came
+}
+
+func (a arrivals) List(context.Context, idem.Filter) iter.Seq2[idem.StoredEvent, error] {
+	return func(func(idem.StoredEvent, error) bool) {}
+}
+
+func (a arrivals) SilentSince(_ context.Context, d time.Duration) (silent time.Time, _ error) {
+	if time.Since(a.last) > d {
+		silent = a.last
+	}
+	return silent, nil
+}
+
+func TestARecoveryIsConfirmedByWhatIsDelivered(t *testing.T) {
+	t.Parallel()
+	history := looked(false, 9)
+	for _, tt := range []struct {
+		reason  string
+		arrived time.Duration // after the begin; 0 is never
+		says    string        // of the error
+		after   time.Duration
+	}{
+		{"events arrive, and the count is a history", 30 * time.Second, "", time.Minute},
+		{"events arrive late", 3*time.Minute + time.Second, "", 4 * time.Minute},
+		{"the last event is of before the release", -time.Hour, "still 9, no less for 10m0s", 10 * time.Minute},
+		{"no event has ever come", 0, "still 9, no less for 10m0s", 10 * time.Minute},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				client, _ := clientOn(t, history, scriptedAnswer{status: 204}, history)
+				start := time.Now()
+				store := new(arrivals)
+				if tt.arrived < 0 {
+					store.last = start.Add(tt.arrived)
+				}
+				if tt.arrived > 0 {
+					time.AfterFunc(tt.arrived, func() { store.last = time.Now() })
+				}
+				var last asaas.RecoveryProgress
+				var failed error
+				for p, err := range asaas.Recover(t.Context(), client, "a", webhookToken, store) {
+					if failed = err; err == nil && p.Step != asaas.RecoveryOwed {
+						last = p
+					}
+				}
+				if took := time.Since(start); took != tt.after {
+					t.Errorf("it took %s", took)
+				}
+				if tt.says != "" && (failed == nil || !strings.Contains(failed.Error(), tt.says)) {
+					t.Errorf("it ends with %v, %v", last, failed)
+				}
+				if tt.says == "" && (failed != nil || last.Step != asaas.RecoveryDone || !last.Delivered.Equal(store.last) || !strings.Contains(last.String(), "still counts 9")) {
+					t.Errorf("it ends with %v, %v", last, failed)
+				}
+			})
+		})
+	}
 }
 
 // Nobody knows what resuming does to the penalty.

@@ -741,6 +741,9 @@ type Subscription struct {
 	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
 	// Whether charges are sent on paper; only in the documentation's sample.
 	SendPaymentByPostalService value.Optional[bool] `json:"sendPaymentByPostalService,omitzero"`
+	// Whether the payer is offered Pix Automático. It is a field of the request;
+	// whether events have it is not known.
+	PixAutomaticAuthorizationMode value.Optional[PixAutomaticAuthorizationMode] `json:"pixAutomaticAuthorizationMode,omitzero"`
 	// Who else gets a part of each charge; sent only if somebody does.
 	Split value.Optional[[]SubscriptionSplit] `json:"split,omitzero"`
 }
@@ -1799,6 +1802,27 @@ func (v PixAutomaticPaymentCreationMode) Known() bool {
 	switch v {
 	case PixAutomaticPaymentCreationModeManual,
 		PixAutomaticPaymentCreationModeSubscription:
+		return true
+	}
+	return false
+}
+
+// PixAutomaticAuthorizationMode: Whether a subscription offers Pix
+// Automático to its payer.
+type PixAutomaticAuthorizationMode string
+
+const (
+	// The payer may choose it: the default of Asaas's API since 2026-10-29, for
+	// accounts that are eligible.
+	PixAutomaticAuthorizationModeOptional PixAutomaticAuthorizationMode = "OPTIONAL"
+	PixAutomaticAuthorizationModeDisabled PixAutomaticAuthorizationMode = "DISABLED"
+)
+
+// Known reports whether v is one of the constants; newer values are not.
+func (v PixAutomaticAuthorizationMode) Known() bool {
+	switch v {
+	case PixAutomaticAuthorizationModeOptional,
+		PixAutomaticAuthorizationModeDisabled:
 		return true
 	}
 	return false

@@ -36,7 +36,7 @@ func (f *Fake) createWebhook(r *http.Request) (any, error) {
 	if wanted.Events == nil {
 		wanted.Events = []asaas.EventType{}
 	}
-	if err := wanted.check(nil); err != nil {
+	if err := f.check(&wanted, nil); err != nil {
 		return nil, err
 	}
 	if len(f.webhooks) >= maxWebhooks {
@@ -63,7 +63,7 @@ func (f *Fake) updateWebhook(r *http.Request) (any, error) {
 	}
 	wanted.Email = w.Email
 	wanted.APIVersion = w.APIVersion
-	if err := wanted.check(w.Events); err != nil {
+	if err := f.check(&wanted, w.Events); err != nil {
 		return nil, err
 	}
 	wanted.apply(&w.Webhook)
@@ -131,7 +131,7 @@ func (f *Fake) body(w *webhook) webhookBody {
 
 // check names all that is wrong at once. Of event types those exist that this
 // module knows, and those that the webhook has: they may be newer.
-func (b *webhookBody) check(has []asaas.EventType) error {
+func (f *Fake) check(b *webhookBody, has []asaas.EventType) error {
 	var all []problem
 	demand := func(ok bool, code, description string) {
 		if !ok {
@@ -148,6 +148,7 @@ func (b *webhookBody) check(has []asaas.EventType) error {
 	demand(b.Events == nil || len(b.Events) > 0, "invalid_events", "Informe ao menos um evento.")
 	for _, e := range b.Events {
 		demand(slices.Contains(Types(), e) || slices.Contains(has, e), "invalid_events", fmt.Sprintf("O evento %s não existe.", e))
+		demand(!f.NoPixAutomatic || !strings.HasPrefix(string(e), "PIX_AUTOMATIC_"), "invalid_events", fmt.Sprintf("O evento %s não está disponível para a conta.", e))
 	}
 	if all == nil {
 		return nil

@@ -125,6 +125,8 @@
 //     answer of lists to a limit above 100, an offset below 0, or a status by which
 //     charges cannot be listed, such as AUTHORIZED, which is 400; that PUT ignores
 //     the fields that it does not take.
+//   - That an account without Pix Automático is refused the PIX_AUTOMATIC_* types; see
+//     [Fake].NoPixAutomatic.
 //   - One limit of the API counts all requests; Asaas has one per endpoint, too.
 //
 // # The values

@@ -36,6 +36,10 @@ type Fake struct {
 	// publishes. It counts in the fake's time.
 	Limit RateLimit
 
+	// NoPixAutomatic makes the account one without Pix Automático: the API refuses a webhook that
+	// is to get a PIX_AUTOMATIC_* type, as a whole.
+	NoPixAutomatic bool
+
 	// Timeout is the time that a receiver has, in real time (in a synctest
 	// bubble: in the bubble's); 10 seconds by default, as Asaas waits. In the
 	// fake's time every attempt takes none. For a receiver that never answers,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -55,7 +56,8 @@ func (a Applied) String() string {
 // no handler gets; see [idem.DryRunHeader].
 //
 // A failed call is an [*asaas.APIError]: its Outcome reports whether it may have been
-// done; run a new plan then. The changes made before an error are in the result.
+// done; run a new plan then. The changes made before an error are in the result. If types of Pix
+// Automático may be the reason, the error is a [*TypesError].
 func (p *Plan) Apply(ctx context.Context) (Applied, error) {
 	applied := Applied{Webhook: p.Webhook, Left: p.Differences}
 	err := p.apply(ctx, &applied)
@@ -87,7 +89,7 @@ func (p *Plan) apply(ctx context.Context, applied *Applied) error {
 	}
 	id, err := p.change(ctx)
 	if err != nil {
-		return err
+		return p.refused(err)
 	}
 	p.describe(applied)
 	return p.look(ctx, id, applied)
@@ -106,7 +108,7 @@ func (p *Plan) isStill(now *Plan) bool {
 		}
 		return p.Webhook.ID
 	}
-	return id(p) == id(now) && reflect.DeepEqual(p.Differences, now.Differences) && slices.Equal(p.Kept, now.Kept) &&
+	return id(p) == id(now) && reflect.DeepEqual(p.Differences, now.Differences) && slices.Equal(p.Kept, now.Kept) && slices.Equal(p.LeftOut, now.LeftOut) &&
 		reflect.DeepEqual(p.update, now.update)
 }
 
@@ -154,6 +156,36 @@ func (p *Plan) change(ctx context.Context) (id string, err error) {
 		return "", err
 	}
 	return created.ID, nil
+}
+
+// TypesError is the error of [Plan.Apply] if Asaas refused the webhook as a whole, and the webhook was to
+// get event types of Pix Automático, which an account without that feature cannot subscribe to. Nothing
+// was changed. If the account does not have it, set [Settings].NoPixAutomatic, and make a new plan.
+type TypesError struct {
+	Types []asaas.EventType // of Pix Automático
+	Err   *asaas.APIError
+}
+
+// Error names the types, and the remedy.
+func (e *TypesError) Error() string {
+	return e.Err.Error() + "; if the account does not have Pix Automático, Asaas refuses these types, and the webhook with them: " + joined(e.Types) +
+		": leave them out with NoPixAutomatic, or asaas-queue apply -no-pix-automatic"
+}
+
+// Unwrap returns the [*asaas.APIError].
+func (e *TypesError) Unwrap() error { return e.Err }
+
+// refused returns the error of a change, with the types that may be the reason.
+func (p *Plan) refused(err error) error {
+	sent := p.types
+	if !p.isCreation() {
+		sent = p.update.Events.Or(nil)
+	}
+	types := pixAutomatic(sent)
+	if e, ok := errors.AsType[*asaas.APIError](err); ok && e.Status == http.StatusBadRequest && len(types) > 0 {
+		return &TypesError{Types: types, Err: e}
+	}
+	return err
 }
 
 // describe notes the changes, and the steps that are left to a person.

@@ -107,6 +107,56 @@ func TestATokenThatTheReceiverRefusesIsNotSentToAsaas(t *testing.T) {
 	}
 }
 
+func TestAnAccountWithoutPixAutomaticGetsTheOtherTypes(t *testing.T) {
+	t.Parallel()
+	const pix = asaas.EventPixAutomaticRecurringAuthorizationCreated
+	for reason, at := range map[string]func(*planned){
+		"a new webhook": func(*planned) {},
+		"a webhook that lacks a type": func(p *planned) {
+			p.fake.AddWebhook(asaastest.Webhook{Name: "shop", URL: p.want.URL, Email: p.want.Email, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived}})
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			p := newPlanned(t)
+			p.served(t, webhookToken)
+			p.fake.NoPixAutomatic = true
+			p.want.Types = []asaas.EventType{pix}
+			at(p)
+			applied, err := p.plan(t).Apply(t.Context())
+			refused, ok := errors.AsType[*webhook.TypesError](err)
+			if !ok || !slices.Equal(refused.Types, []asaas.EventType{pix}) || !strings.Contains(err.Error(), string(pix)) || applied.Did != nil {
+				t.Fatalf("%v, %v", applied, err)
+			}
+			p.want.NoPixAutomatic = true
+			plan := p.plan(t)
+			if says := plan.String(); !strings.Contains(says, "left out, and never delivered: "+string(pix)) {
+				t.Errorf("the plan says %s", says)
+			}
+			applied, err = plan.Apply(t.Context())
+			if err != nil || len(applied.Left) > 0 {
+				t.Fatalf("%v, %v", applied, err)
+			}
+			got := p.fake.Webhook(applied.Webhook.ID).Events
+			slices.Sort(got)
+			if !slices.Equal(got, []asaas.EventType{"PAYMENT_RECEIVED", "PAYMENT_REFUNDED"}) {
+				t.Errorf("it gets %v", got)
+			}
+		})
+	}
+}
+
+func TestARefusalForAnotherReasonNamesNoTypes(t *testing.T) {
+	t.Parallel()
+	p := newPlanned(t)
+	p.served(t, webhookToken)
+	p.want.Email = "no address"
+	_, err := p.plan(t).Apply(t.Context())
+	if _, ok := errors.AsType[*webhook.TypesError](err); ok || err == nil {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Asaas promises nothing of what a PUT does with a type, or with what is left out.
 func TestWhatIsDifferentAfterAllIsTold(t *testing.T) {
 	t.Parallel()

@@ -63,6 +63,10 @@ type Plan struct {
 	// the module does not know. They are not different, and never removed.
 	Kept []asaas.EventType `json:"kept,omitempty"`
 
+	// LeftOut are event types that the application handles and that the webhook is not to get,
+	// because the settings say so. They are not different.
+	LeftOut []asaas.EventType `json:"left_out,omitempty"`
+
 	client     *asaas.Client
 	want       func() Settings // a function, so that printing shows no token
 	dispatcher *asaas.Dispatcher
@@ -116,6 +120,9 @@ func (p *Plan) String() string {
 	if len(p.Kept) > 0 {
 		lines = append(lines, "  kept, newer than this version of paghooks: "+p.shown(joined(p.Kept)))
 	}
+	if len(p.LeftOut) > 0 {
+		lines = append(lines, "  left out, and never delivered: "+joined(p.LeftOut))
+	}
 	return strings.Join(lines, "\n")
 }
 
@@ -142,6 +149,10 @@ func planFor(client *asaas.Client, all []*asaas.Webhook, want Settings, d *asaas
 		return nil, err
 	}
 	p := &Plan{client: client, want: func() Settings { return want }, dispatcher: d, types: wantedTypes(want, d)}
+	if want.NoPixAutomatic {
+		p.LeftOut = pixAutomatic(p.types)
+		p.types = slices.DeleteFunc(p.types, isPixAutomatic)
+	}
 	if len(p.types) == 0 {
 		return nil, errors.New("the application handles no event type, so that the webhook would get none: register the handlers first, or name Types")
 	}
@@ -175,6 +186,18 @@ func wantedTypes(want Settings, d *asaas.Dispatcher) []asaas.EventType {
 	slices.Sort(types)
 	return slices.Compact(types)
 }
+
+// pixAutomatic returns the types of Pix Automático among types.
+func pixAutomatic(types []asaas.EventType) (found []asaas.EventType) {
+	for _, t := range types {
+		if isPixAutomatic(t) {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+func isPixAutomatic(t asaas.EventType) bool { return strings.HasPrefix(string(t), "PIX_AUTOMATIC_") }
 
 // matching returns the webhooks that have the name or the URL of want.
 func matching(all []*asaas.Webhook, want Settings) (found []*asaas.Webhook) {
@@ -317,7 +340,7 @@ func (p *Plan) compareEvents() {
 // isWanted reports whether the webhook may keep a type. An ignored type may
 // come, and need not.
 func (p *Plan) isWanted(t asaas.EventType) bool {
-	return slices.Contains(p.types, t.Canonical()) || p.dispatcher != nil && p.dispatcher.Ignores(string(t.Canonical()))
+	return slices.Contains(p.types, t.Canonical()) || slices.Contains(p.LeftOut, t.Canonical()) || p.dispatcher != nil && p.dispatcher.Ignores(string(t.Canonical()))
 }
 
 func (p *Plan) compareNames() {

@@ -47,6 +47,11 @@ type Settings struct {
 	// Types are event types that the webhook gets besides those that the
 	// application handles: for another program behind the same URL, for example.
 	Types []asaas.EventType
+
+	// NoPixAutomatic leaves the PIX_AUTOMATIC_* types out, although the application handles
+	// them. Asaas may refuse a webhook with these types as a whole if the account does not have
+	// Pix Automático; see [TypesError]. A webhook that has them already keeps them.
+	NoPixAutomatic bool
 }
 
 // check finds settings that no webhook can have.

@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,7 @@ func (p *program) wanted() (webhook.Settings, error) {
 	want := p.Webhook
 	want.Name, want.URL, want.Email = cmp.Or(p.webhook, want.Name), cmp.Or(p.url, want.URL), cmp.Or(p.email, want.Email)
 	want.Token = cmp.Or(strings.TrimSpace(p.getenv("ASAAS_WEBHOOK_TOKEN")), want.Token)
+	want.NoPixAutomatic = want.NoPixAutomatic || p.noPix
 	types, err := p.readHandled()
 	for _, t := range types {
 		want.Types = append(want.Types, asaas.EventType(t))
@@ -89,6 +91,18 @@ func (p *program) apply(ctx context.Context) error {
 		}
 	}
 	applied, err := plan.Apply(ctx)
+	if refused, ok := errors.AsType[*webhook.TypesError](err); ok && !p.yes {
+		fmt.Fprintln(p.complaints, p.explain(refused))
+		if err := p.command.Confirm(ctx, "Apply it without these types? Their events never come."); err != nil {
+			return err
+		}
+		p.noPix = true
+		if plan, err = p.makePlan(ctx); err != nil {
+			return fmt.Errorf("nothing was changed: %w", err)
+		}
+		p.tell(planOf(plan))
+		applied, err = plan.Apply(ctx)
+	}
 	if err != nil {
 		for _, did := range applied.Did {
 			fmt.Fprintln(p.complaints, did)

@@ -60,6 +60,33 @@ func TestPlanAndApplyMakeTheWebhookOfAnApplication(t *testing.T) {
 	}
 }
 
+func TestApplyOffersToLeaveOutWhatTheAccountCannotGet(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	a.fake.NoPixAutomatic = true
+	file := filepath.Join(t.TempDir(), "types")
+	if err := os.WriteFile(file, []byte("PAYMENT_RECEIVED\nPIX_AUTOMATIC_RECURRING_AUTHORIZATION_CREATED\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	apply := []string{"apply", "-name", "shop", "-url", listening(t, token), "-email", "ops@shop.example", "-handled", file}
+	if status, _, complaints := a.queue(t, append(apply, "-yes")...); status != 1 || !strings.Contains(complaints, "PIX_AUTOMATIC_RECURRING_AUTHORIZATION_CREATED") ||
+		!strings.Contains(complaints, "-no-pix-automatic") {
+		t.Errorf("apply -yes: exit status %d, %q", status, complaints)
+	}
+	if status, _, complaints := a.queueAnswering(t, new("y\nn\n"), apply...); status != 1 || !strings.Contains(complaints, "without these types?") {
+		t.Errorf("apply, declined: exit status %d, %q", status, complaints)
+	}
+	if status, out, complaints := a.queueAnswering(t, new("y\ny\n"), apply...); status != 0 || !strings.Contains(out, "left out, and never delivered: PIX_AUTOMATIC_RECURRING_AUTHORIZATION_CREATED") {
+		t.Errorf("apply: exit status %d, %q, %q", status, out, complaints)
+	}
+	if types, _ := a.only(t); types != "PAYMENT_RECEIVED SEQUENTIALLY" {
+		t.Errorf("the webhook gets %s", types)
+	}
+	if status, _, complaints := a.queue(t, append([]string{"plan", "-no-pix-automatic"}, apply[1:]...)...); status != 0 {
+		t.Errorf("plan: exit status %d, %q", status, complaints)
+	}
+}
+
 // only describes the account's only webhook.
 func (a *account) only(t *testing.T) (says, hasToken string) {
 	t.Helper()

@@ -25,7 +25,7 @@ func (p *program) verbs() []command.Verb {
 			More: "A queue is ok, penalized (Asaas waits longer and longer between attempts), or stopped (after 15\n" +
 				"failures in a row). For a webhook that is disabled Asaas makes no events, and none comes later.\n" +
 				"With -name, -url and -handled it also says which events of the application's webhook never come.",
-		}, p.status, "last-event", "name", "url", "handled", "database"),
+		}, p.status, "last-event", "name", "url", "handled", "no-pix-automatic", "database"),
 		p.online(command.Verb{
 			Name: "recover", Words: id, Needs: oneWebhook,
 			About: "prove the way to the receiver, get the queue going again, and watch it",
@@ -59,15 +59,17 @@ func (p *program) verbs() []command.Verb {
 			More: "Whether it exists, is enabled and not stopped, its URL, its order (SEQUENTIALLY), apiVersion 3, its token\n" +
 				"and its event types. The exit status is 4 if it differs.",
 			Variables: []string{"ASAAS_WEBHOOK_TOKEN"},
-		}, p.plan, "name", "url", "email", "handled"),
+		}, p.plan, "name", "url", "email", "handled", "no-pix-automatic"),
 		p.online(command.Verb{
 			Name:  "apply",
 			About: "make the webhook, or repair how it differs",
 			More: "Prints the plan, asks, and changes what Asaas's API can change, in one call. A token or a URL is sent to\n" +
 				"Asaas only if the receiver at that URL accepts the token, which it is asked with an event of a canary:\n" +
-				"so start the application first. It deletes no webhook. The exit status is 4 if it still differs.",
+				"so start the application first. It deletes no webhook. If Asaas refuses the webhook as a whole and it was\n" +
+				"to get PIX_AUTOMATIC_* types, it names them, and asks whether to leave them out; -no-pix-automatic does so.\n" +
+				"The exit status is 4 if it still differs.",
 			Variables: []string{"ASAAS_WEBHOOK_TOKEN"},
-		}, p.apply, "name", "url", "email", "handled", "yes"),
+		}, p.apply, "name", "url", "email", "handled", "no-pix-automatic", "yes"),
 		p.online(command.Verb{
 			Name: "rotate", Words: id, Needs: oneWebhook,
 			About: "give the webhook a new token, which the application accepts already",
@@ -161,6 +163,7 @@ type options struct {
 	scope        string
 
 	webhook, url, email string // as it is wanted
+	noPix               bool
 
 	known string // of unmatched
 	limit int
@@ -198,6 +201,7 @@ func (o *options) flags() *flag.FlagSet {
 	f.StringVar(&o.known, "known", "", "an SQL `condition` on the row c of asaas_charges, true for a charge that the application has a place for")
 	f.IntVar(&o.limit, "limit", 100, "print at most `N`; 0 is all")
 	f.StringVar(&o.webhook, "name", "", "the webhook's `name` at Asaas; the webhook of this name or URL is the application's")
+	f.BoolVar(&o.noPix, "no-pix-automatic", false, "leave the PIX_AUTOMATIC_* types out, which an account without Pix Automático cannot subscribe to")
 	f.StringVar(&o.url, "url", "", "the `URL` that Asaas delivers to")
 	f.StringVar(&o.email, "email", "", "the `address` that Asaas writes to when deliveries fail; a new webhook needs one")
 	return f
