@@ -35,9 +35,10 @@ func application(t *testing.T, token string, register func(*asaas.Dispatcher)) (
 	}
 	events := asaas.NewDispatcher(token)
 	register(events)
-	processor := idem.NewProcessor(pool, events)
-	processor.Logger = slog.New(slog.DiscardHandler)
-	server := httptest.NewServer(processor)
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
+	inbox.Logger = slog.New(slog.DiscardHandler)
+	server := httptest.NewServer(inbox)
 	t.Cleanup(server.Close)
 	return server.URL + "/webhooks/asaas?key=secret", pool
 }
@@ -192,14 +193,15 @@ func TestHandlersAreTriedWithTheOldestFailedEventIfSomebodySaysSo(t *testing.T) 
 		}
 		return nil
 	})
-	processor := idem.NewProcessor(s.pool, events)
-	processor.Logger, processor.ParkAfter = slog.New(slog.DiscardHandler), 100
-	webhook := s.asaas.AddWebhook(asaastest.Webhook{Handler: processor, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived}})
+	inbox := idem.NewInbox(s.pool, events)
+	inbox.WorkFirst = true
+	inbox.Logger, inbox.ParkAfter = slog.New(slog.DiscardHandler), 100
+	webhook := s.asaas.AddWebhook(asaastest.Webhook{Handler: inbox, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived}})
 	s.broken.Store(true)
 	s.sell(t, 2)
 	oldest, client := charge(1), s.asaas.Client()
 	name := ""
-	for e, err := range processor.List(t.Context(), idem.Filter{States: []idem.State{idem.StateRetrying}}) {
+	for e, err := range inbox.List(t.Context(), idem.Filter{States: []idem.State{idem.StateRetrying}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +230,7 @@ func TestHandlersAreTriedWithTheOldestFailedEventIfSomebodySaysSo(t *testing.T) 
 		s.broken.Store(tt.broken)
 		tried, client.Try = nil, tt.try
 		said := ""
-		for p, err := range asaas.Recover(t.Context(), client, webhook, webhookToken, processor) {
+		for p, err := range asaas.Recover(t.Context(), client, webhook, webhookToken, inbox) {
 			if said = p.String(); err != nil {
 				said = err.Error()
 			}

@@ -80,15 +80,16 @@ func TestRecoverNamesWhatItReplaysBehindALaterEvent(t *testing.T) {
 		return nil
 	})
 	events.OnPaymentRefunded(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })
-	processor := idem.NewProcessor(s.pool, events)
-	processor.Logger, processor.PassParked = slog.New(slog.DiscardHandler), true
-	webhook := s.asaas.AddWebhook(asaastest.Webhook{Handler: processor, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentRefunded}})
+	first := idem.NewInbox(s.pool, events)
+	first.WorkFirst = true
+	first.Logger, first.PassParked = slog.New(slog.DiscardHandler), true
+	webhook := s.asaas.AddWebhook(asaastest.Webhook{Handler: first, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentRefunded}})
 	charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(2990))
 	charge.Created()
 	received, refunded := asaas.Identify(charge.Received()), asaas.Identify(charge.Refunded())
 	s.broken.Store(true)
 	for _, e := range []idem.Event{received, refunded} {
-		if _, err := processor.Accept(t.Context(), e); err != nil {
+		if _, err := first.Accept(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +97,7 @@ func TestRecoverNamesWhatItReplaysBehindALaterEvent(t *testing.T) {
 	want := "replayed: 1 done, 0 failed again, 0 without handler; " + received.ID + " (PAYMENT_RECEIVED) ran behind " +
 		refunded.ID + " (PAYMENT_REFUNDED), which was done before it"
 	var said []string
-	for p, err := range asaas.Recover(t.Context(), s.asaas.Client(), webhook, webhookToken, processor) {
+	for p, err := range asaas.Recover(t.Context(), s.asaas.Client(), webhook, webhookToken, first) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +120,7 @@ func TestWhatIsParkedIsReplayedThoughWatchingFails(t *testing.T) {
 	client := s.asaas.Client()
 	var said []string
 	var failed error
-	for p, err := range asaas.Recover(t.Context(), client, s.webhook, webhookToken, s.processor) {
+	for p, err := range asaas.Recover(t.Context(), client, s.webhook, webhookToken, s.first) {
 		if failed = err; err != nil {
 			break
 		}

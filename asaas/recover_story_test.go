@@ -23,12 +23,12 @@ import (
 
 // store sells, and books what Asaas says was paid. Its account is at a fake Asaas.
 type store struct {
-	pool      *pgxpool.Pool
-	processor *idem.Processor
-	asaas     *asaastest.Fake
-	webhook   string
-	broken    atomic.Bool
-	orders    int
+	pool    *pgxpool.Pool
+	first   *idem.Inbox
+	asaas   *asaastest.Fake
+	webhook string
+	broken  atomic.Bool
+	orders  int
 }
 
 var errBroken = errors.New("a mistake")
@@ -52,10 +52,11 @@ func newStore(t *testing.T) *store {
 		_, err := tx.Exec(ctx, `update orders set paid = paid + 1 where charge = $1`, e.Payment.ID)
 		return err
 	})
-	s.processor = idem.NewProcessor(s.pool, events)
-	s.processor.Logger = slog.New(slog.DiscardHandler)
+	s.first = idem.NewInbox(s.pool, events)
+	s.first.WorkFirst = true
+	s.first.Logger = slog.New(slog.DiscardHandler)
 	s.webhook = s.asaas.AddWebhook(asaastest.Webhook{
-		Handler: s.processor, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentConfirmed, asaas.EventPaymentReceived},
+		Handler: s.first, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentConfirmed, asaas.EventPaymentReceived},
 	})
 	return s
 }
@@ -96,7 +97,7 @@ func (s *store) recover(t *testing.T) (said []string, err error) {
 	t.Helper()
 	client := s.asaas.Client()
 	client.Try = func(context.Context, idem.StoredEvent) bool { return true }
-	for progress, err := range asaas.Recover(t.Context(), client, s.webhook, webhookToken, s.processor) {
+	for progress, err := range asaas.Recover(t.Context(), client, s.webhook, webhookToken, s.first) {
 		if err != nil {
 			return said, err
 		}
@@ -173,7 +174,7 @@ func TestWhatFailsAgainIsOwedStill(t *testing.T) {
 	s.sell(t, 2)
 	s.asaas.Advance(24 * time.Hour)
 	var last asaas.RecoveryProgress
-	for p, err := range asaas.Recover(t.Context(), s.asaas.Client(), s.webhook, webhookToken, s.processor) {
+	for p, err := range asaas.Recover(t.Context(), s.asaas.Client(), s.webhook, webhookToken, s.first) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +183,7 @@ func TestWhatFailsAgainIsOwedStill(t *testing.T) {
 	if says := "still owed: 2 PAYMENT_RECEIVED parked: see their errors, fix those, and replay them"; last.String() != says {
 		t.Errorf("it ends with %q, want %q", last, says)
 	}
-	owed, err := asaas.ListOwed(t.Context(), s.processor)
+	owed, err := asaas.ListOwed(t.Context(), s.first)
 	if diff := cmp.Diff(last.Owed, owed); diff != "" || err != nil || len(owed) != 1 || owed[0].Oldest.IsZero() {
 		t.Errorf("%+v, %v (-want +got):\n%s", owed, err, diff)
 	}

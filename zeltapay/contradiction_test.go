@@ -181,7 +181,7 @@ func TestGenuinePaymentIsNeverAnswered401ForItsTime(t *testing.T) {
 func TestHealthIsRedWhenTheClockIsOffAndNotForARecordedDelivery(t *testing.T) {
 	t.Parallel()
 	_, h := shop(t)
-	processor := h.(*idem.Processor)
+	processor := h.(*idem.Inbox)
 	refused := func() check.Result {
 		for _, c := range processor.Examine(t.Context(), check.Limits{MaxFailures: 5}) {
 			if c.Name == "refused" {
@@ -221,7 +221,8 @@ func TestSecretOfTwoAccountsIsAnswered503(t *testing.T) {
 	events.Accounts = func(*http.Request) ([]idem.Credentials, error) {
 		return []idem.Credentials{{Scope: "one", Secrets: []string{"secret"}}, {Scope: "two", Secrets: []string{"secret"}}}, nil
 	}
-	processor := idem.NewProcessor(nil, events)
+	processor := idem.NewInbox(nil, events)
+	processor.WorkFirst = true
 	processor.Logger = nil
 	for range 5 {
 		if status, answer := deliver(processor, []byte(`{}`), "secret"); status != 503 || !strings.Contains(answer, "ambiguous_secret") {

@@ -80,7 +80,8 @@ func query(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (text stri
 // and error.
 func deliver(t testing.TB, pool *pgxpool.Pool, events *asaas.Dispatcher, body []byte) (state, lastError string) {
 	t.Helper()
-	p := idem.NewProcessor(pool, events)
+	p := idem.NewInbox(pool, events)
+	p.WorkFirst = true
 	p.Logger = nil
 	w := httptest.NewRecorder()
 	p.ServeHTTP(w, asaastest.Request("/webhooks/asaas", "token", body))

@@ -71,7 +71,8 @@ func (s *town) deliver(scope string, body []byte) (state, lastError string) {
 
 func (s *town) deliverTo(events *asaas.Dispatcher, scope string, body []byte) (state, lastError string) {
 	s.Helper()
-	p := idem.NewProcessor(s.pool, events)
+	p := idem.NewInbox(s.pool, events)
+	p.WorkFirst = true
 	p.Logger = nil
 	e := asaas.Identify(body)
 	e.Scope = scope
@@ -99,7 +100,7 @@ func (s *town) want(state, scope string, body []byte, texts ...string) {
 
 func (s *town) rescope(from, to string) error {
 	s.Helper()
-	plan, err := operator.New(idem.NewProcessor(s.pool, newEvents(book)), "ana").PlanRescope(s.Context(), from, operator.Account{Source: "asaas", Scope: to})
+	plan, err := operator.New(idem.NewInbox(s.pool, newEvents(book)), "ana").PlanRescope(s.Context(), from, operator.Account{Source: "asaas", Scope: to})
 	if err == nil {
 		_, err = plan.Do(s.Context(), "a second account")
 	}
@@ -519,7 +520,8 @@ func TestTheTableIsNotFilledWhileAnEventOfAChargeWithoutARowIsParked(t *testing.
 			charge := madeDaysAgo(30)
 			bodies := [][]byte{charge.Created(), charge.Confirmed()}
 			events := newEvents(book)
-			p := idem.NewProcessor(s.pool, events)
+			p := idem.NewInbox(s.pool, events)
+			p.WorkFirst = true
 			p.Logger, p.RedactError = nil, func(error) string { return "redacted" }
 			e := asaas.Identify(bodies[1])
 			e.Scope = scope

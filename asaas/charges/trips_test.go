@@ -27,7 +27,8 @@ func TestAnEventOfAChargeIsOneTransactionOfThreeRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer traced.Close()
-	processor := idem.NewProcessor(traced, newEvents(book))
+	processor := idem.NewInbox(traced, newEvents(book))
+	processor.WorkFirst = true
 	first, c := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000)), asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
 	for n, body := range [][]byte{first.Created(), c.Created(), c.Received()} {
 		said.all = nil

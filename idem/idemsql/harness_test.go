@@ -56,7 +56,8 @@ func deliver(t *testing.T, pool *pgxpool.Pool, id string, f func(context.Context
 func deliverTx(t *testing.T, pool *pgxpool.Pool, id string, work func(context.Context, pgx.Tx) error) (idem.Outcome, error) {
 	t.Helper()
 	routes := &noteRoutes{work: work}
-	p := idem.NewProcessor(pool, routes)
+	p := idem.NewInbox(pool, routes)
+	p.WorkFirst = true
 	p.Logger = nil
 	return p.Accept(t.Context(), idem.Event{ID: id, Type: "NOTE", Payload: []byte("{}")})
 }

@@ -43,7 +43,7 @@ type account struct {
 
 	// Set by application:
 	database string
-	handlers *idem.Processor
+	handlers *idem.Inbox
 }
 
 func newAccount(t *testing.T) *account {
@@ -164,7 +164,8 @@ func (a *account) application(t *testing.T, d time.Duration) (id string, broken 
 		}
 		return nil
 	})
-	processor := idem.NewProcessor(pool, events)
+	processor := idem.NewInbox(pool, events)
+	processor.WorkFirst = true
 	processor.Logger, processor.ParkAfter = slog.New(slog.DiscardHandler), a.parkAfter
 	a.handlers = processor
 	server := httptest.NewServer(processor)

@@ -168,8 +168,8 @@ func TestShortSecretPanics(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]func(){
 		"relay":     func() { relay.New(testkit.NewSource("notes"), &fakeBroker{}, "short") },
-		"consumer":  func() { relay.To(idem.NewProcessor(nil, testkit.NewSource("notes")), secret, "") },
-		"no secret": func() { relay.To(idem.NewProcessor(nil, testkit.NewSource("notes"))) },
+		"consumer":  func() { relay.To(idem.NewInbox(nil, testkit.NewSource("notes")), secret, "") },
+		"no secret": func() { relay.To(idem.NewInbox(nil, testkit.NewSource("notes"))) },
 	} {
 		func() {
 			defer func() {
@@ -293,7 +293,7 @@ func TestBodiesThatNameNoEventPassARelayAndAreParkedEach(t *testing.T) {
 			if m.Type != idem.UnreadableType {
 				t.Errorf("a message has the type %q", m.Type)
 			}
-			if err := relay.To(s.processor, secret)(t.Context(), m); err != nil {
+			if err := relay.To(s.first, secret)(t.Context(), m); err != nil {
 				t.Error(err)
 			}
 		}

@@ -214,7 +214,7 @@ func TestEachMetricIsRecordedWithItsLabels(t *testing.T) {
 	}
 	events := asaas.NewDispatcher("a token")
 	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })
-	gauge.Begin(&idem.NewProcessor(nil, events).Endpoint, record)
+	gauge.Begin(&idem.NewInbox(nil, events).Endpoint, record)
 	now := time.Now()
 	for _, o := range []idem.Observation{
 		{Stage: idem.StageDelivery, Outcome: idem.Refused, Err: &idem.Refusal{Reason: "wrong_token"}},
