@@ -109,7 +109,7 @@ func (s *store) recover(t *testing.T) (said []string, err error) {
 	return said, nil
 }
 
-// An outage of a day with the default ParkAfter: penalties, events that are
+// An outage of a day with the default MaxAttempts: penalties, events that are
 // parked, a fix, and in the end every order is paid once.
 func TestAfterAnOutageEveryOrderIsPaidOnce(t *testing.T) {
 	t.Parallel()
@@ -194,8 +194,6 @@ func TestWhatIsOwedReadsAsALine(t *testing.T) {
 	for want, owed := range map[string]asaas.Owed{
 		"1 SENT\uFFFD BY\uFFFD A STRANGER parked": {Type: "SENT\x1b\nBY\u202e A STRANGER", Parked: 1},
 		"3 PAYMENT_RECEIVED parked":               {Type: asaas.EventPaymentReceived, Parked: 3},
-		"1 PAYMENT_RECEIVED retrying":             {Type: asaas.EventPaymentReceived, Retrying: 1},
-		"3 PAYMENT_RECEIVED parked, 1 retrying":   {Type: asaas.EventPaymentReceived, Parked: 3, Retrying: 1},
 		"2 PAYMENT_RECEIVED pending":              {Type: asaas.EventPaymentReceived, Pending: 2},
 		"1 PAYMENT_RECEIVED retrying, 2 pending":  {Type: asaas.EventPaymentReceived, Retrying: 1, Pending: 2},
 		"8 PAYMENT_RECEIVED being tried again, 2 waiting for an earlier one, the oldest for 43 min": {

@@ -193,7 +193,7 @@ func TestDryRunOfARelaySaysWhereToGo(t *testing.T) {
 	if len(b.published) != 0 {
 		t.Errorf("published %v", b.published)
 	}
-	if !strings.Contains(s.Logged(), "address of a Processor or an Inbox") {
+	if !strings.Contains(s.Logged(), "address of an Inbox") {
 		t.Error("the log does not say where to go:\n" + s.Logged())
 	}
 }
