@@ -160,12 +160,12 @@ var _ EventStore = (*idem.Inbox)(nil)
 // though Asaas has delivered them. An event that it never delivered is in no Owed:
 // Reconcile of package charges finds what it would have told.
 type Owed struct {
-	Type     EventType `json:"type"`
-	Parked   int       `json:"parked"`   // acknowledged: nothing happens to them until they are replayed
-	Pending  int       `json:"pending"`  // acknowledged and due for a minute or longer: no workers take them, or not fast enough
-	Failing  int       `json:"failing"`  // acknowledged, and failed: an inbox's workers try them again, and park them in the end
-	Waiting  int       `json:"waiting"`  // acknowledged: they wait for a parked or a failing one of their charge
-	Oldest   time.Time `json:"oldest"`   // when the first of them arrived, in UTC
+	Type    EventType `json:"type"`
+	Parked  int       `json:"parked"`  // acknowledged: nothing happens to them until they are replayed
+	Pending int       `json:"pending"` // acknowledged and due for a minute or longer: no workers take them, or not fast enough
+	Failing int       `json:"failing"` // acknowledged, and failed: an inbox's workers try them again, and park them in the end
+	Waiting int       `json:"waiting"` // acknowledged: they wait for a parked or a failing one of their charge
+	Oldest  time.Time `json:"oldest"`  // when the first of them arrived, in UTC
 }
 
 // String is "3 PAYMENT_RECEIVED parked, 2 being tried again". It has no control characters,

@@ -195,7 +195,6 @@ func TestWhatIsOwedReadsAsALine(t *testing.T) {
 		"1 SENT\uFFFD BY\uFFFD A STRANGER parked": {Type: "SENT\x1b\nBY\u202e A STRANGER", Parked: 1},
 		"3 PAYMENT_RECEIVED parked":               {Type: asaas.EventPaymentReceived, Parked: 3},
 		"2 PAYMENT_RECEIVED pending":              {Type: asaas.EventPaymentReceived, Pending: 2},
-		"1 PAYMENT_RECEIVED retrying, 2 pending":  {Type: asaas.EventPaymentReceived, Retrying: 1, Pending: 2},
 		"8 PAYMENT_RECEIVED being tried again, 2 waiting for an earlier one, the oldest for 43 min": {
 			Type: asaas.EventPaymentReceived, Failing: 8, Waiting: 2, Oldest: time.Now().Add(-43*time.Minute - time.Second),
 		},

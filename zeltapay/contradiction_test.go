@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
 	"github.com/paghooks/paghooks/idem/health/check"
@@ -221,7 +223,12 @@ func TestSecretOfTwoAccountsIsAnswered503(t *testing.T) {
 	events.Accounts = func(*http.Request) ([]idem.Credentials, error) {
 		return []idem.Credentials{{Scope: "one", Secrets: []string{"secret"}}, {Scope: "two", Secrets: []string{"secret"}}}, nil
 	}
-	processor := idem.NewInbox(nil, events)
+	pool, err := pgxpool.New(t.Context(), "postgres://localhost/unused")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	processor := idem.NewInbox(pool, events)
 	processor.WorkFirst = true
 	processor.Logger = nil
 	for range 5 {

@@ -138,7 +138,7 @@ func TestNoSecretOfAnAddressIsPrinted(t *testing.T) {
 func outage(t *testing.T) (a *account, id string) {
 	t.Helper()
 	a = newAccount(t)
-	a.parkAfter = 10
+	a.parks = true
 	id, broken := a.application(t, 24*time.Hour)
 	broken.Store(false)
 	return a, id

@@ -166,10 +166,11 @@ func TestRelayShowsNoSecret(t *testing.T) {
 
 func TestShortSecretPanics(t *testing.T) {
 	t.Parallel()
+	inbox := newApp(t).inbox
 	for name, f := range map[string]func(){
 		"relay":     func() { relay.New(testkit.NewSource("notes"), &fakeBroker{}, "short") },
-		"consumer":  func() { relay.To(idem.NewInbox(nil, testkit.NewSource("notes")), secret, "") },
-		"no secret": func() { relay.To(idem.NewInbox(nil, testkit.NewSource("notes"))) },
+		"consumer":  func() { relay.To(inbox, secret, "") },
+		"no secret": func() { relay.To(inbox) },
 	} {
 		func() {
 			defer func() {

@@ -89,7 +89,12 @@ func BenchmarkTelemetry(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := newInbox(nil)
+	pool, err := pgxpool.New(b.Context(), "postgres://localhost/unused")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer pool.Close()
+	p := newInbox(pool)
 	telemetry.Instrument(p)
 	e := asaas.Identify(asaastest.Event("PAYMENT_RECEIVED"))
 	s := idem.Span{Stage: idem.StageDelivery, Event: e, Label: e.Type, Begun: time.Now()}

@@ -67,7 +67,12 @@ func BenchmarkWorkFirst(b *testing.B) {
 // BenchmarkCollector measures the cost of one event's metrics, without
 // Postgres.
 func BenchmarkCollector(b *testing.B) {
-	p := newInbox(nil)
+	pool, err := pgxpool.New(b.Context(), "postgres://localhost/unused")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer pool.Close()
+	p := newInbox(pool)
 	idemprom.NewCollector().Instrument(p)
 	e := asaas.Identify(asaastest.Event("PAYMENT_RECEIVED"))
 	o := idem.Observation{Source: "asaas", Stage: idem.StageDelivery, Event: e, Label: e.Type, Outcome: idem.Done, Duration: time.Millisecond}
