@@ -15,7 +15,6 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/webhook"
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/oncall/doctor"
