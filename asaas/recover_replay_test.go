@@ -80,16 +80,18 @@ func TestRecoverNamesWhatItReplaysBehindALaterEvent(t *testing.T) {
 		return nil
 	})
 	events.OnPaymentRefunded(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })
-	first := idem.NewInbox(s.pool, events)
-	first.WorkFirst = true
-	first.Logger, first.PassParked = slog.New(slog.DiscardHandler), true
-	webhook := s.asaas.AddWebhook(asaastest.Webhook{Handler: first, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentRefunded}})
+	inbox := idem.NewInbox(s.pool, events)
+	inbox.Logger, inbox.PassParked = slog.New(slog.DiscardHandler), true
+	webhook := s.asaas.AddWebhook(asaastest.Webhook{Handler: inbox, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentRefunded}})
 	charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(2990))
 	charge.Created()
 	received, refunded := asaas.Identify(charge.Received()), asaas.Identify(charge.Refunded())
 	s.broken.Store(true)
 	for _, e := range []idem.Event{received, refunded} {
-		if _, err := first.Accept(t.Context(), e); err != nil {
+		if _, err := inbox.Accept(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		if err := inbox.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,7 +99,7 @@ func TestRecoverNamesWhatItReplaysBehindALaterEvent(t *testing.T) {
 	want := "replayed: 1 done, 0 failed again, 0 without handler; " + received.ID + " (PAYMENT_RECEIVED) ran behind " +
 		refunded.ID + " (PAYMENT_REFUNDED), which was done before it"
 	var said []string
-	for p, err := range asaas.Recover(t.Context(), s.asaas.Client(), webhook, webhookToken, first) {
+	for p, err := range asaas.Recover(t.Context(), s.asaas.Client(), webhook, webhookToken, inbox) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,11 +72,13 @@ func (s *town) deliver(scope string, body []byte) (state, lastError string) {
 func (s *town) deliverTo(events *asaas.Dispatcher, scope string, body []byte) (state, lastError string) {
 	s.Helper()
 	p := idem.NewInbox(s.pool, events)
-	p.WorkFirst = true
 	p.Logger = nil
 	e := asaas.Identify(body)
 	e.Scope = scope
 	_, accepted := p.Accept(s.Context(), e)
+	if err := p.Drain(s.Context()); err != nil {
+		s.Fatal(err)
+	}
 	found, ok, err := operator.New(p, "").Lookup(s.Context(), scope, e.ID)
 	if err != nil || !ok {
 		s.Fatal(ok, err, accepted)
@@ -521,12 +523,12 @@ func TestTheTableIsNotFilledWhileAnEventOfAChargeWithoutARowIsParked(t *testing.
 			bodies := [][]byte{charge.Created(), charge.Confirmed()}
 			events := newEvents(book)
 			p := idem.NewInbox(s.pool, events)
-			p.WorkFirst = true
 			p.Logger, p.RedactError = nil, func(error) string { return "redacted" }
 			e := asaas.Identify(bodies[1])
 			e.Scope = scope
-			if o, _ := p.Accept(t.Context(), e); o != idem.Parked {
-				t.Fatalf("the event is %s, want parked", o)
+			_, err := p.Accept(t.Context(), e)
+			if err := errors.Join(err, p.Drain(t.Context())); err != nil {
+				t.Fatal(err)
 			}
 			fake, client := newAccount(t)
 			fake.Emit(bodies...)
