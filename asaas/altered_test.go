@@ -57,11 +57,12 @@ func newCounter(t *testing.T) *counter {
 // receivers are a new receiver of each kind, and the work that follows its deliveries.
 func (c *counter) receivers() map[string]receiver {
 	quiet := slog.New(slog.DiscardHandler)
-	processor, inbox := idem.NewProcessor(c.pool, c.events), idem.NewInbox(c.pool, c.events)
-	processor.Logger, inbox.Logger = quiet, quiet
+	first, inbox := idem.NewInbox(c.pool, c.events), idem.NewInbox(c.pool, c.events)
+	first.WorkFirst = true
+	first.Logger, inbox.Logger = quiet, quiet
 	return map[string]receiver{
-		"processor": {processor, quietHealth(processor), func() error { return nil }},
-		"inbox":     {inbox, quietHealth(inbox), func() error { return inbox.Drain(c.Context()) }},
+		"first": {first, quietHealth(first), func() error { return nil }},
+		"inbox": {inbox, quietHealth(inbox), func() error { return inbox.Drain(c.Context()) }},
 	}
 }
 
@@ -436,11 +437,12 @@ func TestRefusalsAfterVerificationCountByName(t *testing.T) {
 		"larger than MaxBody":   {append(bytes.Clone(event), bytes.Repeat([]byte(" "), 2000)...), 413, "body_too_large 5; the last: the body is larger than 2000 bytes: raise MaxBody"},
 		"a withdrawal to judge": {[]byte(`{"type":"TRANSFER","transfer":{"id":"1"}}`), 503, "withdrawal_validation 5; the last: Asaas asks here whether a withdrawal may be made"},
 	} {
-		processor := idem.NewProcessor(c.pool, c.events)
-		processor.MaxBody, processor.Logger = 2000, nil
-		h := quietHealth(processor)
+		first := idem.NewInbox(c.pool, c.events)
+		first.WorkFirst = true
+		first.MaxBody, first.Logger = 2000, nil
+		h := quietHealth(first)
 		for range 5 {
-			if status, answer := c.post(processor, nil, row.body); status != row.status {
+			if status, answer := c.post(first, nil, row.body); status != row.status {
 				t.Errorf("%s: answered %d %s, want %d", why, status, answer, row.status)
 			}
 		}
@@ -449,11 +451,12 @@ func TestRefusalsAfterVerificationCountByName(t *testing.T) {
 		}
 		stranger := altering(func(b []byte) []byte { return b }, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			r.Header.Set(asaas.TokenHeader, "a guess")
-			processor.ServeHTTP(w, r)
+			first.ServeHTTP(w, r)
 		}))
-		again := idem.NewProcessor(c.pool, c.events)
+		again := idem.NewInbox(c.pool, c.events)
+		again.WorkFirst = true
 		again.MaxBody, again.Logger = 2000, nil
-		processor = again
+		first = again
 		for range 20 {
 			if status, answer := c.post(stranger, nil, row.body); status != http.StatusUnauthorized {
 				t.Errorf("%s of a stranger: answered %d %s", why, status, answer)

@@ -57,7 +57,8 @@ func BenchmarkShareOfDecoding(b *testing.B) {
 		_, err := tx.Exec(ctx, `update orders set paid = paid + $1 where id = 1`, e.Payment.Value)
 		return err
 	})
-	processor := idem.NewProcessor(pool, events)
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
 	body := testdata(b, "card_confirmed_installment")
 	more := strings.Repeat("x", 2048-len(body)) // a longer description
 	body = bytes.Replace(body, []byte(`"description":"`), []byte(`"description":"`+more), 1)
@@ -79,7 +80,7 @@ func BenchmarkShareOfDecoding(b *testing.B) {
 
 		start = time.Now()
 		w := httptest.NewRecorder()
-		processor.ServeHTTP(w, r)
+		inbox.ServeHTTP(w, r)
 		whole += time.Since(start)
 		if w.Code != http.StatusOK {
 			b.Fatal(w.Code, w.Body)

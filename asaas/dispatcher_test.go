@@ -148,7 +148,8 @@ func TestADeliveryHasItsEffectOnce(t *testing.T) {
 		_, err := tx.Exec(ctx, `insert into received values ($1, $2, $3, $4)`, p.ID, p.Value, p.PaymentDate, p.LastInvoiceViewedDate)
 		return err
 	})
-	processor := idem.NewProcessor(pool, d)
+	first := idem.NewInbox(pool, d)
+	first.WorkFirst = true
 	body := string(testdata(t, "pix_received_unasked"))
 	for _, tt := range []struct {
 		token, body string
@@ -163,7 +164,7 @@ func TestADeliveryHasItsEffectOnce(t *testing.T) {
 		{token, `no JSON`, 200, "genuine, but no event"},
 	} {
 		w := httptest.NewRecorder()
-		processor.ServeHTTP(w, delivery(tt.token, tt.body))
+		first.ServeHTTP(w, delivery(tt.token, tt.body))
 		if w.Code != tt.want {
 			t.Errorf("%s: the answer is %d %s, want %d", tt.reason, w.Code, w.Body, tt.want)
 		}

@@ -37,9 +37,8 @@
 // tried again and at last parked, which turns health red.
 //
 // The inbox answers first and works afterwards, as Asaas asks of integrators.
-// [idem.NewProcessor] runs the same handlers before it answers: then one event
-// that always fails holds the webhook's queue, and every other customer, for 3 h
-// 50 min on Asaas's schedule, until it is parked.
+// With its WorkFirst, a delivery makes a first try before the answer, at a third of
+// the cost. An event that fails is stored and answered 200 all the same.
 //
 // # Several events of one charge
 //
@@ -110,7 +109,7 @@
 // # Events that are newer than this package
 //
 // An event without a handler is acknowledged and kept, see
-// [idem.Common.Replay]. To handle those that this package does not know:
+// [idem.Inbox.Replay]. To handle those that this package does not know:
 //
 //	events.OnUnknown(func(ctx context.Context, tx pgx.Tx, e *asaas.UnknownEvent) error { … })
 //

@@ -20,7 +20,7 @@ import (
 )
 
 // shop counts what its handler was given.
-func shop(t *testing.T) (*pgxpool.Pool, *asaas.Dispatcher, *idem.Processor) {
+func shop(t *testing.T) (*pgxpool.Pool, *asaas.Dispatcher, *idem.Inbox) {
 	t.Helper()
 	pool := testkit.Open(t)
 	if _, err := pool.Exec(t.Context(), `create table received (amount numeric)`); err != nil {
@@ -31,9 +31,10 @@ func shop(t *testing.T) (*pgxpool.Pool, *asaas.Dispatcher, *idem.Processor) {
 		_, err := tx.Exec(ctx, `insert into received values ($1)`, e.Payment.Value)
 		return err
 	})
-	processor := idem.NewProcessor(pool, d)
-	processor.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	return pool, d, processor
+	first := idem.NewInbox(pool, d)
+	first.WorkFirst = true
+	first.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	return pool, d, first
 }
 
 // An inbox looks at an event when it works on it, and not when it stores it.
@@ -65,10 +66,10 @@ func TestInboxCountsADifferenceOnce(t *testing.T) {
 // would be parked because a metric could not be counted.
 func TestDriftObserverThatPanicsChangesNothing(t *testing.T) {
 	t.Parallel()
-	_, d, processor := shop(t)
+	_, d, first := shop(t)
 	d.Watch.Observe = func(drift.Finding) { panic("no metrics") }
 	body := strings.Replace(string(testdata(t, "pix_received_unasked")), `"payment":{`, `"payment":{"tax":{"value":1.5},`, 1)
-	if o, err := processor.Accept(t.Context(), asaas.Identify([]byte(body))); o != idem.Done || err != nil {
+	if o, err := first.Accept(t.Context(), asaas.Identify([]byte(body))); o != idem.Done || err != nil {
 		t.Errorf("Accept = %s, %v, want done", o, err)
 	}
 	if found := d.Drift(); len(found) != 1 {
@@ -80,12 +81,14 @@ func TestReplayCountsADifferenceOnce(t *testing.T) {
 	t.Parallel()
 	pool, d, _ := shop(t)
 	body := strings.Replace(string(testdata(t, "pix_received_unasked")), `"payment":{`, `"payment":{"tax":{"value":1.5},`, 1)
-	before := idem.NewProcessor(pool, asaas.NewDispatcher(token)) // it has no handler
+	before := idem.NewInbox(pool, asaas.NewDispatcher(token))
+	before.WorkFirst = true // it has no handler
 	before.Logger = nil
 	before.ServeHTTP(httptest.NewRecorder(), delivery(token, body))
-	processor := idem.NewProcessor(pool, d)
-	processor.Logger = nil
-	if got, err := processor.Replay(t.Context(), idem.Filter{}); got.Done != 1 || err != nil {
+	first := idem.NewInbox(pool, d)
+	first.WorkFirst = true
+	first.Logger = nil
+	if got, err := first.Replay(t.Context(), idem.Filter{}); got.Done != 1 || err != nil {
 		t.Errorf("Replay = %+v, %v, want one handled", got, err)
 	}
 	if found := d.Drift(); len(found) != 1 || found[0].Count != 1 {
@@ -112,9 +115,9 @@ func TestBodiesAsAsaasSendsThemHaveNoOtherDrift(t *testing.T) {
 
 func TestAnIncompleteEventIsHandledOnceTheHandlerKnowsItsNewShape(t *testing.T) {
 	t.Parallel()
-	pool, _, processor := shop(t)
+	pool, _, first := shop(t)
 	body := strings.Replace(string(testdata(t, "pix_received_unasked")), `"payment":{`, `"charge":{`, 1)
-	processor.ServeHTTP(httptest.NewRecorder(), delivery(token, body))
+	first.ServeHTTP(httptest.NewRecorder(), delivery(token, body))
 
 	var got string
 	type charged struct {
@@ -126,7 +129,7 @@ func TestAnIncompleteEventIsHandledOnceTheHandlerKnowsItsNewShape(t *testing.T) 
 		got = e.Charge.ID
 		return nil
 	})
-	replayed, err := idem.NewProcessor(pool, d).Replay(t.Context(), idem.Filter{})
+	replayed, err := idem.NewInbox(pool, d).Replay(t.Context(), idem.Filter{})
 	if err != nil || replayed.Done != 1 || got != "pay_1_x3k9F0q2m7T1v5" {
 		t.Errorf("replayed %+v, %v, of the charge %q", replayed, err, got)
 	}
@@ -134,10 +137,10 @@ func TestAnIncompleteEventIsHandledOnceTheHandlerKnowsItsNewShape(t *testing.T) 
 
 func TestAnIncompleteEventIsNotHandledWhenItIsReplayedEither(t *testing.T) {
 	t.Parallel()
-	pool, _, processor := shop(t)
+	pool, _, first := shop(t)
 	body := strings.Replace(string(testdata(t, "pix_received_unasked")), `"value":29.90`, `"value":null`, 1)
-	processor.ServeHTTP(httptest.NewRecorder(), delivery(token, body))
-	replayed, err := processor.Replay(t.Context(), idem.Filter{})
+	first.ServeHTTP(httptest.NewRecorder(), delivery(token, body))
+	replayed, err := first.Replay(t.Context(), idem.Filter{})
 	var handled int
 	_ = pool.QueryRow(t.Context(), `select count(*) from received`).Scan(&handled)
 	if err != nil || replayed.Failed != 1 || handled != 0 {

@@ -47,10 +47,11 @@ func newTill(t *testing.T) *till {
 		_, err := tx.Exec(ctx, `insert into payments values ($1)`, e.Payment.ID)
 		return err
 	})
-	processor := idem.NewProcessor(pool, events)
-	processor.Timeout = time.Minute // for -race on a slow machine
-	processor.Logger = slog.New(slog.DiscardHandler)
-	server := httptest.NewServer(processor)
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
+	inbox.Timeout = time.Minute // for -race on a slow machine
+	inbox.Logger = slog.New(slog.DiscardHandler)
+	server := httptest.NewServer(inbox)
 	t.Cleanup(server.Close)
 	return &till{pool, server.Listener.Addr().String()}
 }

@@ -41,13 +41,13 @@ import (
 // [RecoveryProgress].Delivered.
 //
 // events is the application's [idem.Inbox], with the handlers
-// registered. Its events that are parked or retrying are replayed then, also where
+// registered. Its events that are parked are replayed then, also where
 // nothing is held up at Asaas, and where the queue could not be released or
 // watched. The last progress lists the events that are owed after that; see
 // [RecoveryOwed]. If events is nil the last progress is [RecoveryDone], or
 // [RecoveryNotNeeded] where nothing is held up, and parked events stay where they
-// are: with the default ParkAfter of idem, an outage of a day ends with every event
-// parked, and with a queue that is fine.
+// are: with the default MaxAttempts of idem, a handler that fails for a day leaves every
+// event parked, and a queue that is fine.
 //
 // An error ends it: the webhook is disabled; the canary did not arrive, or the handlers
 // failed; Asaas stopped the queue again, or counts more failures than before; for 10

@@ -20,12 +20,12 @@ import (
 // outageOfShop is an application whose handler is broken, with its queue at an
 // Asaas of its own: an event has failed for an hour.
 type outageOfShop struct {
-	asaas     *asaastest.Fake
-	client    *asaas.Client
-	webhook   string // its id
-	processor *idem.Processor
-	broken    bool
-	close     func()
+	asaas   *asaastest.Fake
+	client  *asaas.Client
+	webhook string // its id
+	inbox   *idem.Inbox
+	broken  bool
+	close   func()
 }
 
 func newShop(ctx context.Context) *outageOfShop {
@@ -48,10 +48,11 @@ func newShop(ctx context.Context) *outageOfShop {
 		}
 		return nil
 	})
-	s.processor = idem.NewProcessor(pool, events)
-	s.processor.Logger = slog.New(slog.DiscardHandler)
+	s.inbox = idem.NewInbox(pool, events)
+	s.inbox.WorkFirst = true
+	s.inbox.Logger = slog.New(slog.DiscardHandler)
 	s.webhook = s.asaas.AddWebhook(asaastest.Webhook{
-		Handler: s.processor, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived},
+		Handler: s.inbox, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived},
 	})
 	s.client = s.asaas.Client() // asaas.NewClient(asaas.Production, os.Getenv("ASAAS_API_KEY"))
 	s.asaas.Emit(asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("id", "evt_1"), asaastest.Set("payment.id", "pay_1_a1B2c3D4e5F6g7")))
@@ -78,7 +79,7 @@ func ExampleRecover() {
 		return true
 	}
 
-	for progress, err := range asaas.Recover(ctx, shop.client, shop.webhook, webhookToken, shop.processor) {
+	for progress, err := range asaas.Recover(ctx, shop.client, shop.webhook, webhookToken, shop.inbox) {
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -34,7 +34,7 @@ const (
 	// Asaas counts no failures any more, or its count stays the same and events arrive: see
 	// Delivered. The last, unless Recover was given the application's events.
 	RecoveryDone RecoveryStep = "done"
-	// The parked and retrying events are replayed.
+	// The parked events are replayed.
 	RecoveryReplayed RecoveryStep = "replayed"
 	// The delivered events that the application owes now, in Owed. Events
 	// that Asaas deleted before are in no list: see SilentSince. The last.
@@ -49,11 +49,9 @@ type RecoveryProgress struct {
 	// PenalizedRequests is Asaas's count of the requests that it could not deliver, then.
 	PenalizedRequests int
 	// Misses is of RecoveryMisses: a line for each event type that has a handler and is
-	// not subscribed to, and for the order, where a Processor relies on it. Package webhook
-	// repairs them.
+	// not subscribed to. Package webhook repairs them.
 	Misses []string
-	// Oldest is of RecoveryProbed: the oldest event that is retrying, which Asaas will
-	// send first, or else the oldest that is parked; the zero event if none is known.
+	// Oldest is of RecoveryProbed: the oldest event that is parked; the zero event if there is none.
 	Oldest idem.StoredEvent
 	// Tried is of RecoveryProbed: the application's handlers passed with Oldest.
 	Tried bool
@@ -140,7 +138,7 @@ func owedText(owed []Owed) string {
 	}
 	next := "fix those, and replay them"
 	if slices.ContainsFunc(owed, func(o Owed) bool { return o.Failing > 0 }) {
-		next = "fix those, and replay what is parked or retrying; workers try the others again, at once after idem requeue -failed"
+		next = "fix those, and replay what is parked; workers try the others again, at once after idem requeue -failed"
 	}
 	return "still owed: " + strings.Join(parts, "; ") + ": see their errors, " + next
 }

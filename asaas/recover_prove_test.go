@@ -35,9 +35,10 @@ func application(t *testing.T, token string, register func(*asaas.Dispatcher)) (
 	}
 	events := asaas.NewDispatcher(token)
 	register(events)
-	processor := idem.NewProcessor(pool, events)
-	processor.Logger = slog.New(slog.DiscardHandler)
-	server := httptest.NewServer(processor)
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
+	inbox.Logger = slog.New(slog.DiscardHandler)
+	server := httptest.NewServer(inbox)
 	t.Cleanup(server.Close)
 	return server.URL + "/webhooks/asaas?key=secret", pool
 }
@@ -192,14 +193,17 @@ func TestHandlersAreTriedWithTheOldestFailedEventIfSomebodySaysSo(t *testing.T) 
 		}
 		return nil
 	})
-	processor := idem.NewProcessor(s.pool, events)
-	processor.Logger, processor.ParkAfter = slog.New(slog.DiscardHandler), 100
-	webhook := s.asaas.AddWebhook(asaastest.Webhook{Handler: processor, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived}})
+	inbox := idem.NewInbox(s.pool, events)
+	inbox.Logger, inbox.MaxAttempts = slog.New(slog.DiscardHandler), 1
+	webhook := s.asaas.AddWebhook(asaastest.Webhook{Handler: inbox, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived}})
 	s.broken.Store(true)
 	s.sell(t, 2)
+	if err := inbox.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	oldest, client := charge(1), s.asaas.Client()
 	name := ""
-	for e, err := range processor.List(t.Context(), idem.Filter{States: []idem.State{idem.StateRetrying}}) {
+	for e, err := range inbox.List(t.Context(), idem.Filter{States: []idem.State{idem.StateParked}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +211,7 @@ func TestHandlersAreTriedWithTheOldestFailedEventIfSomebodySaysSo(t *testing.T) 
 		break
 	}
 	yes := func(_ context.Context, e idem.StoredEvent) bool {
-		if e.Key != oldest || e.State != idem.StateRetrying {
+		if e.Key != oldest || e.State != idem.StateParked {
 			t.Errorf("it is asked about %v", e)
 		}
 		return true
@@ -228,7 +232,7 @@ func TestHandlersAreTriedWithTheOldestFailedEventIfSomebodySaysSo(t *testing.T) 
 		s.broken.Store(tt.broken)
 		tried, client.Try = nil, tt.try
 		said := ""
-		for p, err := range asaas.Recover(t.Context(), client, webhook, webhookToken, processor) {
+		for p, err := range asaas.Recover(t.Context(), client, webhook, webhookToken, inbox) {
 			if said = p.String(); err != nil {
 				said = err.Error()
 			}
@@ -261,21 +265,20 @@ func (failed) Replay(context.Context, idem.Filter) (idem.Replayed, error) {
 
 func (failed) SilentSince(context.Context, time.Duration) (time.Time, error) { return time.Time{}, nil }
 
-func TestTheOldestFailedEventIsTheOneThatAsaasSendsFirst(t *testing.T) {
+func TestTheOldestParkedEventIsTriedBeforeTheQueueIsResumed(t *testing.T) {
 	t.Parallel()
 	at := func(id string, hour int) idem.Event {
 		return idem.Event{ID: id, Type: "PAYMENT_RECEIVED", OccurredAt: time.Date(2026, 11, 24, hour, 0, 0, 0, time.UTC)}
 	}
-	retrying, parked := idem.StateRetrying, idem.StateParked
+	parked := idem.StateParked
 	for _, tt := range []struct {
 		reason string
 		store  asaas.EventStore
 		want   string
 	}{
 		{"nothing has failed", failed{}, ""},
-		{"the first", failed{retrying: {at("a", 1), at("b", 2)}}, "a"},
-		{"Asaas sends what is parked no more", failed{parked: {at("a", 1)}, retrying: {at("b", 2)}}, "b"},
-		{"nothing but what is parked", failed{parked: {at("a", 1), at("b", 2)}}, "a"},
+		{"the first", failed{parked: {at("a", 1), at("b", 2)}}, "a"},
+		{"what workers process is left alone", failed{idem.StatePending: {at("a", 1)}, parked: {at("b", 2)}}, "b"},
 	} {
 		client, _ := clientOn(t, looked(false, 3))
 		for p, err := range asaas.Recover(t.Context(), client, "a", webhookToken, tt.store) {

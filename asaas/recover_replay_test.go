@@ -81,15 +81,18 @@ func TestRecoverNamesWhatItReplaysBehindALaterEvent(t *testing.T) {
 		return nil
 	})
 	events.OnPaymentRefunded(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })
-	processor := idem.NewProcessor(s.pool, events)
-	processor.Logger, processor.PassParked = slog.New(slog.DiscardHandler), true
-	webhook := s.asaas.AddWebhook(asaastest.Webhook{Handler: processor, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentRefunded}})
+	inbox := idem.NewInbox(s.pool, events)
+	inbox.Logger, inbox.PassParked = slog.New(slog.DiscardHandler), true
+	webhook := s.asaas.AddWebhook(asaastest.Webhook{Handler: inbox, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentRefunded}})
 	charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(2990))
 	charge.Created()
 	received, refunded := asaas.Identify(charge.Received()), asaas.Identify(charge.Refunded())
 	s.broken.Store(true)
 	for _, e := range []idem.Event{received, refunded} {
-		if _, err := processor.Accept(t.Context(), e); err != nil {
+		if _, err := inbox.Accept(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		if err := inbox.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,7 +100,7 @@ func TestRecoverNamesWhatItReplaysBehindALaterEvent(t *testing.T) {
 	want := "replayed: 1 done, 0 failed again, 0 without handler; " + received.ID + " (PAYMENT_RECEIVED) ran behind " +
 		refunded.ID + " (PAYMENT_REFUNDED), which was done before it"
 	var said []string
-	for p, err := range asaas.Recover(t.Context(), s.asaas.Client(), webhook, webhookToken, processor) {
+	for p, err := range asaas.Recover(t.Context(), s.asaas.Client(), webhook, webhookToken, inbox) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +123,7 @@ func TestWhatIsParkedIsReplayedThoughWatchingFails(t *testing.T) {
 	client := s.asaas.Client()
 	var said []string
 	var failed error
-	for p, err := range asaas.Recover(t.Context(), client, s.webhook, webhookToken, s.processor) {
+	for p, err := range asaas.Recover(t.Context(), client, s.webhook, webhookToken, s.first) {
 		if failed = err; err != nil {
 			break
 		}
@@ -258,7 +261,6 @@ func TestRecoverSaysWhatTheWebhookDoesNotBring(t *testing.T) {
 	nothing := func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil }
 	events.OnPaymentReceived(nothing)
 	events.OnPaymentRefunded(nothing)
-	const order = "events are sent NON_SEQUENTIALLY, not SEQUENTIALLY: an older event of a charge may be handled after a newer one"
 	both := []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentRefunded}
 	for _, c := range []struct {
 		reason  string
@@ -266,16 +268,9 @@ func TestRecoverSaysWhatTheWebhookDoesNotBring(t *testing.T) {
 		store   asaas.EventStore
 		want    []string
 	}{
-		{"all is well", asaastest.Webhook{Events: both}, idem.NewProcessor(pool, events), nil},
+		{"all is well", asaastest.Webhook{Events: both}, idem.NewInbox(pool, events), nil},
 		{"a type that is handled", asaastest.Webhook{Events: both[:1]}, idem.NewInbox(pool, events), []string{"PAYMENT_REFUNDED is handled and not subscribed to: it never comes"}},
-		{"the order, inline", asaastest.Webhook{Events: both, SendType: asaastest.NonSequentially}, idem.NewProcessor(pool, events), []string{order}},
-		{
-			"an order that a terminal would obey",
-			asaastest.Webhook{Events: both, SendType: "\x1b[2J"},
-			idem.NewProcessor(pool, events),
-			[]string{strings.Replace(order, "NON_SEQUENTIALLY", "\uFFFD[2J", 1)},
-		},
-		{"the order, in an inbox", asaastest.Webhook{Events: both, SendType: asaastest.NonSequentially}, idem.NewInbox(pool, events), nil},
+		{"the order, which an inbox keeps", asaastest.Webhook{Events: both, SendType: asaastest.NonSequentially}, idem.NewInbox(pool, events), nil},
 	} {
 		fake := asaastest.New()
 		t.Cleanup(fake.Close)

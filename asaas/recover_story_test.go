@@ -23,12 +23,12 @@ import (
 
 // store sells, and books what Asaas says was paid. Its account is at a fake Asaas.
 type store struct {
-	pool      *pgxpool.Pool
-	processor *idem.Processor
-	asaas     *asaastest.Fake
-	webhook   string
-	broken    atomic.Bool
-	orders    int
+	pool    *pgxpool.Pool
+	first   *idem.Inbox
+	asaas   *asaastest.Fake
+	webhook string
+	broken  atomic.Bool
+	orders  int
 }
 
 var errBroken = errors.New("a mistake")
@@ -52,10 +52,11 @@ func newStore(t *testing.T) *store {
 		_, err := tx.Exec(ctx, `update orders set paid = paid + 1 where charge = $1`, e.Payment.ID)
 		return err
 	})
-	s.processor = idem.NewProcessor(s.pool, events)
-	s.processor.Logger = slog.New(slog.DiscardHandler)
+	s.first = idem.NewInbox(s.pool, events)
+	s.first.WorkFirst = true
+	s.first.Logger = slog.New(slog.DiscardHandler)
 	s.webhook = s.asaas.AddWebhook(asaastest.Webhook{
-		Handler: s.processor, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentConfirmed, asaas.EventPaymentReceived},
+		Handler: s.first, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentConfirmed, asaas.EventPaymentReceived},
 	})
 	return s
 }
@@ -96,7 +97,7 @@ func (s *store) recover(t *testing.T) (said []string, err error) {
 	t.Helper()
 	client := s.asaas.Client()
 	client.Try = func(context.Context, idem.StoredEvent) bool { return true }
-	for progress, err := range asaas.Recover(t.Context(), client, s.webhook, webhookToken, s.processor) {
+	for progress, err := range asaas.Recover(t.Context(), client, s.webhook, webhookToken, s.first) {
 		if err != nil {
 			return said, err
 		}
@@ -108,7 +109,7 @@ func (s *store) recover(t *testing.T) (said []string, err error) {
 	return said, nil
 }
 
-// An outage of a day with the default ParkAfter: penalties, events that are
+// An outage of a day with the default MaxAttempts: penalties, events that are
 // parked, a fix, and in the end every order is paid once.
 func TestAfterAnOutageEveryOrderIsPaidOnce(t *testing.T) {
 	t.Parallel()
@@ -173,7 +174,7 @@ func TestWhatFailsAgainIsOwedStill(t *testing.T) {
 	s.sell(t, 2)
 	s.asaas.Advance(24 * time.Hour)
 	var last asaas.RecoveryProgress
-	for p, err := range asaas.Recover(t.Context(), s.asaas.Client(), s.webhook, webhookToken, s.processor) {
+	for p, err := range asaas.Recover(t.Context(), s.asaas.Client(), s.webhook, webhookToken, s.first) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +183,7 @@ func TestWhatFailsAgainIsOwedStill(t *testing.T) {
 	if says := "still owed: 2 PAYMENT_RECEIVED parked: see their errors, fix those, and replay them"; last.String() != says {
 		t.Errorf("it ends with %q, want %q", last, says)
 	}
-	owed, err := asaas.ListOwed(t.Context(), s.processor)
+	owed, err := asaas.ListOwed(t.Context(), s.first)
 	if diff := cmp.Diff(last.Owed, owed); diff != "" || err != nil || len(owed) != 1 || owed[0].Oldest.IsZero() {
 		t.Errorf("%+v, %v (-want +got):\n%s", owed, err, diff)
 	}
@@ -193,10 +194,7 @@ func TestWhatIsOwedReadsAsALine(t *testing.T) {
 	for want, owed := range map[string]asaas.Owed{
 		"1 SENT\uFFFD BY\uFFFD A STRANGER parked": {Type: "SENT\x1b\nBY\u202e A STRANGER", Parked: 1},
 		"3 PAYMENT_RECEIVED parked":               {Type: asaas.EventPaymentReceived, Parked: 3},
-		"1 PAYMENT_RECEIVED retrying":             {Type: asaas.EventPaymentReceived, Retrying: 1},
-		"3 PAYMENT_RECEIVED parked, 1 retrying":   {Type: asaas.EventPaymentReceived, Parked: 3, Retrying: 1},
 		"2 PAYMENT_RECEIVED pending":              {Type: asaas.EventPaymentReceived, Pending: 2},
-		"1 PAYMENT_RECEIVED retrying, 2 pending":  {Type: asaas.EventPaymentReceived, Retrying: 1, Pending: 2},
 		"8 PAYMENT_RECEIVED being tried again, 2 waiting for an earlier one, the oldest for 43 min": {
 			Type: asaas.EventPaymentReceived, Failing: 8, Waiting: 2, Oldest: time.Now().Add(-43*time.Minute - time.Second),
 		},

@@ -192,7 +192,7 @@ func TestTheBodyOfAStrangersFormOrQuestionIsNotRead(t *testing.T) {
 }
 
 // newReceiver is a receiver with handlers that must not run.
-func newReceiver(t *testing.T, set func(*asaas.Dispatcher)) *idem.Processor {
+func newReceiver(t *testing.T, set func(*asaas.Dispatcher)) *idem.Inbox {
 	t.Helper()
 	pool := testkit.Open(t)
 	events := asaas.NewDispatcher(token)
@@ -201,9 +201,10 @@ func newReceiver(t *testing.T, set func(*asaas.Dispatcher)) *idem.Processor {
 		return nil
 	})
 	set(events)
-	processor := idem.NewProcessor(pool, events)
-	processor.Logger = slog.New(slog.DiscardHandler)
-	return processor
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
+	inbox.Logger = slog.New(slog.DiscardHandler)
+	return inbox
 }
 
 func TestACanaryIsTakenForGenuineByAReceiverOfAsaas(t *testing.T) {
@@ -263,14 +264,14 @@ func ExampleNewCanary() {
 	ctx := context.Background()
 	shop := newShop(ctx)
 	defer shop.close()
-	server := httptest.NewServer(shop.processor)
+	server := httptest.NewServer(shop.inbox)
 	defer server.Close()
 
 	canary := asaas.NewCanary(server.URL, webhookToken) // "https://shop.example/webhooks/asaas"
 	canary.Logger = nil
 	fmt.Println(canary.Send(ctx))
-	health := health.New(shop.processor, canary)
-	_ = canary.Run // by idem.Serve(ctx, server, processor, canary)
+	health := health.New(shop.inbox, canary)
+	_ = canary.Run // by idem.Serve(ctx, server, inbox, canary)
 
 	for _, c := range health.Report().Checks {
 		if c.Name == "canary" {

@@ -125,11 +125,12 @@ func Example_importSideBySide() {
 		_, err = tx.Exec(ctx, `insert into ledger values ($1)`, e.ID)
 		return err
 	})
-	processor := idem.NewProcessor(pool, events)
-	processor.Logger = nil
+	inbox := idem.NewInbox(pool, events)
+	inbox.Logger = nil
 	for _, id := range []string{"evt_1", "evt_2", "evt_2"} {
-		deliver(processor, strings.Replace(received, "evt_d26e303b238e509335ac9ba210e51b0f&1", id, 1))
+		deliver(inbox, strings.Replace(received, "evt_d26e303b238e509335ac9ba210e51b0f&1", id, 1))
 	}
+	drain(ctx, inbox)
 	var ledger string
 	if err := pool.QueryRow(ctx, `select string_agg(event_id, ' ' order by event_id) from ledger`).Scan(&ledger); err != nil {
 		log.Fatal(err)
@@ -139,5 +140,7 @@ func Example_importSideBySide() {
 	// 200 {"received":true}
 	// 200 {"received":true}
 	// 200 {"received":true,"duplicate":true}
+	// worker: PAYMENT_RECEIVED done
+	// worker: PAYMENT_RECEIVED done
 	// evt_1 evt_2
 }

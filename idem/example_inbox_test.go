@@ -164,15 +164,15 @@ func ExampleRetryAt() {
 }
 
 // List shows what needs somebody, with the reason and the payload.
-func ExampleProcessor_List() {
+func ExampleInbox_List() {
 	ctx := context.Background()
 	pool, end := database(ctx)
 	defer end()
 
-	processor := idem.NewProcessor(pool, asaas.NewDispatcher(token)) // without a handler
-	processor.Logger = nil
-	deliver(processor, received)
-	for e, err := range processor.List(ctx, idem.Filter{Keys: []string{"pay_1"}}) {
+	inbox := idem.NewInbox(pool, asaas.NewDispatcher(token)) // without a handler
+	deliver(inbox, received)
+	drain(ctx, inbox)
+	for e, err := range inbox.List(ctx, idem.Filter{Keys: []string{"pay_1"}}) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -180,26 +180,28 @@ func ExampleProcessor_List() {
 	}
 	// Output:
 	// 200 {"received":true}
+	// worker: PAYMENT_RECEIVED unhandled
 	// evt_d26e303b238e509335ac9ba210e51b0f&1 PAYMENT_RECEIVED unhandled true
 }
 
 // Instead of an event's work something was done by hand.
-func ExampleProcessor_Discard() {
+func ExampleInbox_Discard() {
 	ctx := context.Background()
 	pool, end := database(ctx)
 	defer end()
 
 	events := asaas.NewDispatcher(token)
 	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return idem.NoRetry(errNoOrder) })
-	processor := idem.NewProcessor(pool, events)
-	processor.Logger = nil
-	deliver(processor, received)
+	inbox := idem.NewInbox(pool, events)
+	deliver(inbox, received)
+	drain(ctx, inbox)
 
-	n, err := processor.Discard(ctx, idem.Filter{Keys: []string{"pay_1"}}, "booked as order-1b, ticket 4711")
+	n, err := inbox.Discard(ctx, idem.Filter{Keys: []string{"pay_1"}}, "booked as order-1b, ticket 4711")
 	fmt.Println("discarded", n, err)
-	deliver(processor, received)
+	deliver(inbox, received)
 	// Output:
 	// 200 {"received":true}
+	// worker: PAYMENT_RECEIVED parked
 	// discarded 1 <nil>
 	// 200 {"received":true,"duplicate":true}
 }
@@ -258,25 +260,25 @@ func Example_blocked() {
 }
 
 // A dry run tells whether a handler is sound, and leaves nothing behind.
-func ExampleProcessor_DryRun() {
+func ExampleInbox_DryRun() {
 	ctx := context.Background()
 	pool, end := database(ctx)
 	defer end()
 
 	events := asaas.NewDispatcher(token)
 	events.OnPaymentReceived(payOrder)
-	processor := idem.NewProcessor(pool, events)
-	fmt.Println(processor.DryRun(ctx, asaas.Identify([]byte(received))))
+	inbox := idem.NewInbox(pool, events)
+	fmt.Println(inbox.DryRun(ctx, asaas.Identify([]byte(received))))
 
 	// The same through the application's network and verification:
 	r := httptest.NewRequest(http.MethodPost, "/webhooks/asaas", strings.NewReader(received))
 	r.Header.Set("asaas-access-token", token)
 	r.Header.Set(idem.DryRunHeader, "1")
 	w := httptest.NewRecorder()
-	processor.ServeHTTP(w, r)
+	inbox.ServeHTTP(w, r)
 	fmt.Println(w.Code, w.Body)
 
-	deliver(processor, received) // it is new, still
+	deliver(inbox, received) // it is new, still
 	// Output:
 	// done <nil>
 	// 503 {"received":false,"dry_run":"done"}
@@ -284,24 +286,26 @@ func ExampleProcessor_DryRun() {
 }
 
 // Before Replay, DryReplay tells what it would do.
-func ExampleProcessor_DryReplay() {
+func ExampleInbox_DryReplay() {
 	ctx := context.Background()
 	pool, end := database(ctx)
 	defer end()
 
-	before := idem.NewProcessor(pool, asaas.NewDispatcher(token)) // no handler yet
-	before.Logger = nil
+	before := idem.NewInbox(pool, asaas.NewDispatcher(token)) // no handler yet
 	deliver(before, received)
 	deliver(before, confirmed)
+	drain(ctx, before)
 
 	events := asaas.NewDispatcher(token)
 	events.OnPaymentReceived(payOrder)
-	replayed, err := idem.NewProcessor(pool, events).DryReplay(ctx, idem.Filter{})
+	replayed, err := idem.NewInbox(pool, events).DryReplay(ctx, idem.Filter{})
 	fmt.Printf("%+v %v\n", replayed, err)
 	// Output:
 	// 200 {"received":true}
 	// 200 {"received":true}
-	// {Done:1 Failed:0 Unhandled:1 Overtaken:[]} <nil>
+	// worker: PAYMENT_CONFIRMED unhandled
+	// worker: PAYMENT_RECEIVED unhandled
+	// {Done:1 Failed:0 Unhandled:1 Left:0 Overtaken:[]} <nil>
 }
 
 // What is not in the transaction is left out of a dry run.
@@ -317,13 +321,15 @@ func ExampleIsDryRun() {
 		}
 		return payOrder(ctx, tx, e)
 	})
-	processor := idem.NewProcessor(pool, events)
-	fmt.Println(processor.DryRun(ctx, asaas.Identify([]byte(received))))
-	deliver(processor, received)
+	inbox := idem.NewInbox(pool, events)
+	fmt.Println(inbox.DryRun(ctx, asaas.Identify([]byte(received))))
+	deliver(inbox, received)
+	drain(ctx, inbox)
 	// Output:
 	// done <nil>
-	// asking the carrier to collect what was bought with pay_1
 	// 200 {"received":true}
+	// asking the carrier to collect what was bought with pay_1
+	// worker: PAYMENT_RECEIVED done
 }
 
 // What somebody does by hand is recorded: who, what and why, to which events, and
@@ -335,11 +341,11 @@ func Example_operator() {
 
 	events := asaas.NewDispatcher(token)
 	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return idem.NoRetry(errNoOrder) })
-	processor := idem.NewProcessor(pool, events)
-	processor.Logger = nil
-	deliver(processor, received)
+	inbox := idem.NewInbox(pool, events)
+	deliver(inbox, received)
+	drain(ctx, inbox)
 
-	ana := operator.New(processor, "ana@shop")
+	ana := operator.New(inbox, "ana@shop")
 	plan, err := ana.PlanDiscard(ctx, idem.Filter{Types: []string{"PAYMENT_RECEIVED"}})
 	if err != nil {
 		log.Fatal(err)
@@ -357,6 +363,7 @@ func Example_operator() {
 	}
 	// Output:
 	// 200 {"received":true}
+	// worker: PAYMENT_RECEIVED parked
 	// 1 to be given up
 	// ana@shop: discard of states unhandled parked; types PAYMENT_RECEIVED; 1 by row key (paid in the shop): 1 discarded
 }
@@ -384,14 +391,16 @@ func Example_outbox() {
 		}
 		return outbox.Emit(ctx, broker.Message{Type: "order.paid", Key: e.Payment.ID})
 	})
-	processor := idem.NewProcessor(pool, events)
+	inbox := idem.NewInbox(pool, events)
 
-	deliver(processor, received)
-	deliver(processor, received)
-	drain(ctx, outbox.Inbox) // in a program: idem.Serve(ctx, server, processor, outbox)
+	deliver(inbox, received)
+	deliver(inbox, received)
+	drain(ctx, inbox)
+	drain(ctx, outbox.Inbox) // in a program: idem.Serve(ctx, server, inbox, outbox)
 	// Output:
 	// 200 {"received":true}
 	// 200 {"received":true,"duplicate":true}
+	// worker: PAYMENT_RECEIVED done
 	// published: order.paid pay_1
 	// worker: order.paid done
 }

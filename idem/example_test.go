@@ -68,18 +68,19 @@ func payOrder(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 	return err
 }
 
-// An event pays its order once, however often it is delivered.
-func ExampleNewProcessor() {
+// With WorkFirst an event that is done at the first try is done before the answer.
+func Example_workFirst() {
 	ctx := context.Background()
 	pool, end := database(ctx)
 	defer end()
 
 	events := asaas.NewDispatcher(token)
 	events.OnPaymentReceived(payOrder)
-	processor := idem.NewProcessor(pool, events)
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
 
-	deliver(processor, received)
-	deliver(processor, received)
+	deliver(inbox, received)
+	deliver(inbox, received)
 
 	var paid string
 	if err := pool.QueryRow(ctx, `select paid::text from orders where id = 'order-1'`).Scan(&paid); err != nil {
@@ -117,25 +118,6 @@ func Example_migrations() {
 	// Output: 00001_idem.sql
 }
 
-// A consumer of a queue hands over bodies that were verified on their way in.
-func ExampleProcessor_Accept() {
-	ctx := context.Background()
-	pool, end := database(ctx)
-	defer end()
-
-	events := asaas.NewDispatcher()
-	events.OnPaymentReceived(payOrder)
-	processor := idem.NewProcessor(pool, events)
-
-	for range 2 {
-		outcome, err := processor.Accept(ctx, asaas.Identify([]byte(received)))
-		fmt.Println(outcome, err)
-	}
-	// Output:
-	// done <nil>
-	// duplicate <nil>
-}
-
 // What may be lost, such as waking a worker, happens after the commit.
 func ExampleAfterCommit() {
 	ctx := context.Background()
@@ -147,34 +129,42 @@ func ExampleAfterCommit() {
 		idem.AfterCommit(ctx, func(context.Context) { fmt.Println("waking the worker for", e.Payment.ID) })
 		return payOrder(ctx, tx, e)
 	})
-	processor := idem.NewProcessor(pool, events)
+	inbox := idem.NewInbox(pool, events)
 
-	deliver(processor, received)
-	deliver(processor, received)
+	deliver(inbox, received)
+	drain(ctx, inbox)
+	deliver(inbox, received)
 	// Output:
-	// waking the worker for pay_1
 	// 200 {"received":true}
+	// waking the worker for pay_1
+	// worker: PAYMENT_RECEIVED done
 	// 200 {"received":true,"duplicate":true}
 }
 
 // A handler that needs no answer from the database declares its statements: they
 // travel with COMMIT.
 func ExampleExecAtCommit() {
-	pool, done := database(context.Background())
-	defer done()
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
 	events := asaas.NewDispatcher(token)
 	events.OnPaymentReceived(func(ctx context.Context, _ pgx.Tx, e *asaas.PaymentEvent) error {
 		idem.ExecAtCommit(ctx, `insert into payments values ($1, $2, $3) on conflict do nothing`, e.ID, e.Payment.ID, e.Payment.Value)
 		return nil
 	})
-	deliver(idem.NewProcessor(pool, events), received)
+	inbox := idem.NewInbox(pool, events)
+	deliver(inbox, received)
+	drain(ctx, inbox)
+
 	var booked string
-	if err := pool.QueryRow(context.Background(), `select charge_id || ' ' || amount from payments`).Scan(&booked); err != nil {
+	if err := pool.QueryRow(ctx, `select charge_id || ' ' || amount from payments`).Scan(&booked); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("booked:", booked)
 	// Output:
 	// 200 {"received":true}
+	// worker: PAYMENT_RECEIVED done
 	// booked: pay_1 129.90
 }
 
@@ -193,10 +183,13 @@ func ExampleEventFrom() {
 		fmt.Println(event.Scope, event.Key)
 		return payOrder(ctx, tx, e)
 	})
-	deliver(idem.NewProcessor(pool, events), received)
+	inbox := idem.NewInbox(pool, events)
+	deliver(inbox, received)
+	drain(ctx, inbox)
 	// Output:
-	// shop-1 pay_1
 	// 200 {"received":true}
+	// shop-1 pay_1
+	// worker: PAYMENT_RECEIVED done
 }
 
 // An event type that is newer than this module gets a handler all the same.

@@ -58,7 +58,7 @@ func TestAlteredBodyIsAskedForAgain(t *testing.T) {
 	if n := count(t, pool, "idem_events"); n != 0 {
 		t.Errorf("%d events are stored", n)
 	}
-	h := health.New(shop.(*idem.Processor))
+	h := health.New(shop.(*idem.Inbox))
 	h.Logger = nil
 	for _, c := range h.Report().Checks {
 		if !c.Healthy {

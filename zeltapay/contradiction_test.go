@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
 	"github.com/paghooks/paghooks/idem/health/check"
@@ -181,7 +183,7 @@ func TestGenuinePaymentIsNeverAnswered401ForItsTime(t *testing.T) {
 func TestHealthIsRedWhenTheClockIsOffAndNotForARecordedDelivery(t *testing.T) {
 	t.Parallel()
 	_, h := shop(t)
-	processor := h.(*idem.Processor)
+	processor := h.(*idem.Inbox)
 	refused := func() check.Result {
 		for _, c := range processor.Examine(t.Context(), check.Limits{MaxFailures: 5}) {
 			if c.Name == "refused" {
@@ -221,7 +223,13 @@ func TestSecretOfTwoAccountsIsAnswered503(t *testing.T) {
 	events.Accounts = func(*http.Request) ([]idem.Credentials, error) {
 		return []idem.Credentials{{Scope: "one", Secrets: []string{"secret"}}, {Scope: "two", Secrets: []string{"secret"}}}, nil
 	}
-	processor := idem.NewProcessor(nil, events)
+	pool, err := pgxpool.New(t.Context(), "postgres://localhost/unused")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	processor := idem.NewInbox(pool, events)
+	processor.WorkFirst = true
 	processor.Logger = nil
 	for range 5 {
 		if status, answer := deliver(processor, []byte(`{}`), "secret"); status != 503 || !strings.Contains(answer, "ambiguous_secret") {

@@ -64,7 +64,7 @@ func TestHostileBodiesAreReadInBoundedMemory(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			pool, processor := shop(t)
-			processor.(*idem.Processor).Timeout = time.Minute // for -race on a slow machine
+			processor.(*idem.Inbox).Timeout = time.Minute // for -race on a slow machine
 			server := httptest.NewServer(processor)
 			defer server.Close()
 			var before, after runtime.MemStats

@@ -70,9 +70,8 @@ var SchemeHMAC2 = provider.HMAC{
 }
 
 // Dispatcher verifies deliveries and takes each event to its handler. Register
-// handlers with the On… methods, then give it to [idem.NewInbox] or
-// [idem.NewProcessor]. Its settings are the fields of [provider.Dispatcher]: change them before the
-// first event.
+// handlers with the On… methods, then give it to [idem.NewInbox]. Its settings are the fields of
+// [provider.Dispatcher]: change them before the first event.
 type Dispatcher struct{ provider.Dispatcher }
 
 var _ idem.Source = (*Dispatcher)(nil)

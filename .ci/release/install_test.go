@@ -51,7 +51,7 @@ import (
 
 func main() {
 	_, _ = idemotel.New(idemotel.Settings{})
-	_ = new(idem.Processor)
+	_ = new(idem.Inbox)
 }`,
 	"idem/telemetry/idemprom": `
 import (

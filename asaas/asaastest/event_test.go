@@ -230,7 +230,7 @@ func ExampleRequest() {
 		fmt.Println(e.Payment.ID, "is paid")
 		return nil
 	})
-	receive := func(w http.ResponseWriter, r *http.Request) { // stands for idem.NewProcessor(pool, events)
+	receive := func(w http.ResponseWriter, r *http.Request) { // stands for idem.NewInbox(pool, events)
 		e, err := events.Open(r)
 		if err == nil {
 			err = events.Dispatch(r.Context(), nil, e)

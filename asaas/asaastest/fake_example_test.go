@@ -17,7 +17,7 @@ import (
 // failures, and everything comes once the queue is reactivated.
 func Example_outage() {
 	broken := true
-	receiver := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // stands for idem.NewProcessor(pool, events)
+	receiver := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // stands for idem.NewInbox(pool, events)
 		if broken {
 			http.Error(w, "a mistake", http.StatusInternalServerError)
 		}

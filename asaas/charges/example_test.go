@@ -191,7 +191,8 @@ func exampleTables(sql string) (pool *pgxpool.Pool, end func()) {
 
 // exampleDeliveries has a receiver process the events.
 func exampleDeliveries(pool *pgxpool.Pool, events *asaas.Dispatcher, bodies ...[]byte) {
-	receiver := idem.NewProcessor(pool, events)
+	receiver := idem.NewInbox(pool, events)
+	receiver.WorkFirst = true
 	for _, body := range bodies {
 		if _, err := receiver.Accept(context.Background(), asaas.Identify(body)); err != nil {
 			log.Fatal(err)

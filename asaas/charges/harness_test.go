@@ -76,14 +76,16 @@ func query(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (text stri
 	return text
 }
 
-// deliver delivers a body by HTTP to a receiver that answers when the work is done, and returns the event's state
-// and error.
+// deliver delivers a body by HTTP, has it processed, and returns the event's state and error.
 func deliver(t testing.TB, pool *pgxpool.Pool, events *asaas.Dispatcher, body []byte) (state, lastError string) {
 	t.Helper()
-	p := idem.NewProcessor(pool, events)
+	p := idem.NewInbox(pool, events)
 	p.Logger = nil
 	w := httptest.NewRecorder()
 	p.ServeHTTP(w, asaastest.Request("/webhooks/asaas", "token", body))
+	if err := p.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	err := pool.QueryRow(t.Context(), `select state, coalesce(last_error, '') from idem_events where event = 'asaas//' || $1`, asaas.Identify(body).ID).Scan(&state, &lastError)
 	if err != nil {
 		t.Fatalf("the answer was %d: %v", w.Code, err)

@@ -147,12 +147,12 @@ func (h *story) happen(s *side) {
 	s.fake.Emit(body)
 }
 
-// take has an event come. Its first or a later attempt is done, or parked.
+// take has an event come. Its first or a later attempt is done or parked, or it waits for a parked one of its charge.
 func (h *story) take(scope string, body []byte) {
 	if body == nil {
 		return
 	}
-	if state, says := h.deliver(scope, body); state != "done" && state != "parked" {
+	if state, says := h.deliver(scope, body); state != "done" && state != "parked" && state != "pending" {
 		h.Errorf("an event is %s: %s", state, says)
 	}
 }

@@ -42,7 +42,8 @@ func countTrips(t *testing.T, events *asaas.Dispatcher, want []string) {
 		t.Fatal(err)
 	}
 	defer traced.Close()
-	processor := idem.NewProcessor(traced, events)
+	processor := idem.NewInbox(traced, events)
+	processor.WorkFirst = true
 	first, c := newOf("order-1", asaas.BillingTypePix), newOf("order-1", asaas.BillingTypePix)
 	for n, body := range [][]byte{first.Created(), c.Created(), c.Received()} {
 		said.all = nil

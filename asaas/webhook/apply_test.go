@@ -310,7 +310,9 @@ func TestNothingIsRefusedDuringARotation(t *testing.T) {
 func served(t *testing.T, events *asaas.Dispatcher) (url string, handled func() int64) {
 	t.Helper()
 	pool := testkit.Open(t)
-	server := httptest.NewServer(idem.NewProcessor(pool, events))
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
+	server := httptest.NewServer(inbox)
 	t.Cleanup(server.Close)
 	return server.URL, func() (n int64) {
 		if err := pool.QueryRow(context.Background(), `select count(*) from idem_events where state = 'done'`).Scan(&n); err != nil {

@@ -30,7 +30,8 @@ func application(t *testing.T, token string, register func(*asaas.Dispatcher)) (
 	}
 	events := asaas.NewDispatcher(token)
 	register(events)
-	processor := idem.NewProcessor(pool, events)
+	processor := idem.NewInbox(pool, events)
+	processor.WorkFirst = true
 	processor.Logger = slog.New(slog.DiscardHandler)
 	server := httptest.NewServer(processor)
 	t.Cleanup(server.Close)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/webhook"
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/oncall/doctor"
@@ -30,36 +28,6 @@ func listOf(interrupted bool, penalized int) scriptedAnswer {
 		interrupted, penalized)}
 }
 
-// retrying is an application's store with events that were created so long ago.
-type retrying struct {
-	asaas.EventStore
-
-	ages []time.Duration
-	err  error
-}
-
-func (r retrying) List(_ context.Context, f idem.Filter) iter.Seq2[idem.StoredEvent, error] {
-	return func(yield func(idem.StoredEvent, error) bool) {
-		if len(f.States) != 1 || f.States[0] != idem.StateRetrying {
-			yield(idem.StoredEvent{}, fmt.Errorf("the events in %v are asked for, want those that are retrying", f.States))
-			return
-		}
-		if r.err != nil {
-			yield(idem.StoredEvent{}, r.err)
-			return
-		}
-		for _, age := range r.ages {
-			if !yield(idem.StoredEvent{Event: idem.Event{OccurredAt: time.Now().Add(-age)}}, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (r retrying) Replay(context.Context, idem.Filter) (idem.Replayed, error) {
-	return idem.Replayed{}, errors.New("nothing is to be replayed by a look")
-}
-
 const day = 24 * time.Hour
 
 func TestQueuesTellWhatIsHeldUpAndForHowLong(t *testing.T) {
@@ -68,19 +36,13 @@ func TestQueuesTellWhatIsHeldUpAndForHowLong(t *testing.T) {
 	for _, tt := range []struct {
 		reason string
 		looks  []scriptedAnswer // one a day
-		events asaas.EventStore
-		want   time.Duration // of the last look
+		want   time.Duration    // of the last look
 	}{
-		{"nothing is held up", []scriptedAnswer{sound}, retrying{ages: []time.Duration{day}}, 0},
-		{"nobody has seen it sound", []scriptedAnswer{stopped, stopped}, nil, 0},
-		{"it was sound a day ago", []scriptedAnswer{sound, penalized}, nil, 13 * day},
-		{"the last time that it was sound counts", []scriptedAnswer{sound, stopped, sound, stopped, stopped}, nil, 12 * day},
-		{"an event is retrying", []scriptedAnswer{stopped}, retrying{ages: []time.Duration{5 * day, day}}, 9 * day},
-		{"Asaas has what is older no more", []scriptedAnswer{stopped}, retrying{ages: []time.Duration{20 * day, 3 * day}}, 11 * day},
-		{"an event is older than the last sound look", []scriptedAnswer{sound, stopped}, retrying{ages: []time.Duration{4 * day}}, 10 * day},
-		{"the last sound look is older than the event", []scriptedAnswer{sound, stopped, stopped}, retrying{ages: []time.Duration{day}}, 12 * day},
-		{"the database is unavailable", []scriptedAnswer{sound, stopped}, retrying{err: errors.New("unavailable")}, 13 * day},
-		{"the time is over", append([]scriptedAnswer{sound}, make([]scriptedAnswer, 15)...), nil, time.Second},
+		{"nothing is held up", []scriptedAnswer{sound}, 0},
+		{"nobody has seen it sound", []scriptedAnswer{stopped, stopped}, 0},
+		{"it was sound a day ago", []scriptedAnswer{sound, penalized}, 13 * day},
+		{"the last time that it was sound counts", []scriptedAnswer{sound, stopped, sound, stopped, stopped}, 12 * day},
+		{"the time is over", append([]scriptedAnswer{sound}, make([]scriptedAnswer, 15)...), time.Second},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			t.Parallel()
@@ -91,7 +53,7 @@ func TestQueuesTellWhatIsHeldUpAndForHowLong(t *testing.T) {
 					}
 				}
 				client, _ := clientOn(t, tt.looks...)
-				queues := webhook.NewQueues(client, webhookToken, tt.events)
+				queues := webhook.NewQueues(client, webhookToken, nil)
 				var got []gauge.Queue
 				for n := range tt.looks {
 					if n > 0 {

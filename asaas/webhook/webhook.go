@@ -40,8 +40,8 @@ type Settings struct {
 	// has, so this one is not compared with it: see [RotateToken].
 	Token string `json:"-"`
 
-	// SendType is the order of deliveries. Default: SEQUENTIALLY, which an
-	// [idem.Processor] relies on.
+	// SendType is the order of deliveries. Default: SEQUENTIALLY. An [idem.Inbox] orders the
+	// events that have arrived with both.
 	SendType asaas.WebhookSendType
 
 	// Types are event types that the webhook gets besides those that the

@@ -37,10 +37,11 @@ func TestBothVersionsOfAnApplicationSideBySideDoEachEventOnce(t *testing.T) {
 	}
 	events := asaas.NewDispatcher()
 	events.OnPaymentReceived(once(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error { return pay(ctx, tx, e.ID) }))
-	processor := idem.NewProcessor(pool, events)
-	processor.Logger = nil
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
+	inbox.Logger = nil
 	now := func(id string) error {
-		_, err := processor.Accept(t.Context(), (&delivery{id: id}).event())
+		_, err := inbox.Accept(t.Context(), (&delivery{id: id}).event())
 		return err
 	}
 	do := func(versions ...func(string) error) func(id string) {

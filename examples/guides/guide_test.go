@@ -32,7 +32,7 @@ func TestTheTableOfTheGuideIsWhatTheSchemesDoAndBothModesSurviveEveryFault(t *te
 			t.Errorf("docs/from-the-guides.md does not have:\n%s", row)
 		}
 	}
-	want := []string{"| idem.Processor | ok | ok | ok | ok |", "| idem.Inbox | ok | ok | ok | ok |"}
+	want := []string{"| WorkFirst | ok | ok | ok | ok |", "| idem.Inbox | ok | ok | ok | ok |"}
 	if diff := cmp.Diff(want, slices.DeleteFunc(rows, func(row string) bool { return !strings.HasSuffix(row, "| ok | ok | ok | ok |") })); diff != "" {
 		t.Errorf("these schemes survive, and a fault that harms nothing tests nothing (-want +got):\n%s", diff)
 	}
@@ -60,15 +60,16 @@ func TestAnEventThatAlwaysFailsDelaysTheNextCustomerAsTheGuideSays(t *testing.T)
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 	})
-	processor, inbox := idem.NewProcessor(pool, events), idem.NewInbox(pool, events)
-	processor.Logger, inbox.Logger = nil, nil
+	first, inbox := idem.NewInbox(pool, events), idem.NewInbox(pool, events)
+	first.WorkFirst = true
+	first.Logger, inbox.Logger = nil, nil
 	for _, c := range []struct {
 		name, id string
 		receiver http.Handler
 		want     []string
 	}{
 		{"by hand", "", byHand, []string{"stopped after 12h50m0s"}},
-		{"a processor", "1", processor, []string{"the next is taken after 3h50m0s"}},
+		{"work first", "1", first, []string{"the next is taken after 3h50m0s"}},
 		{"an inbox", "2", inbox, []string{"the next is taken after 0s"}},
 	} {
 		fake := asaastest.New()

@@ -77,8 +77,12 @@ func zeltaPay(t *testing.T, receiver func(*pgxpool.Pool, idem.Source) http.Handl
 func TestTheListOfZeltaPaysGuideHoldsInBothModes(t *testing.T) {
 	t.Parallel()
 	for name, receiver := range map[string]func(*pgxpool.Pool, idem.Source) http.Handler{
-		"inbox":     func(pool *pgxpool.Pool, s idem.Source) http.Handler { return idem.NewInbox(pool, s) },
-		"processor": func(pool *pgxpool.Pool, s idem.Source) http.Handler { return idem.NewProcessor(pool, s) },
+		"inbox": func(pool *pgxpool.Pool, s idem.Source) http.Handler { return idem.NewInbox(pool, s) },
+		"first": func(pool *pgxpool.Pool, s idem.Source) http.Handler {
+			first := idem.NewInbox(pool, s)
+			first.WorkFirst = true
+			return first
+		},
 	} {
 		for _, n := range []int{2, 3} {
 			if got, want := zeltaPay(t, receiver, n, false), (delivered{n, n - 1, 1, 1}); got != want {

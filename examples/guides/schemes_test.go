@@ -198,12 +198,13 @@ func ours(pool *pgxpool.Pool) []scheme {
 		killed = false
 		return err
 	})
-	processor, inbox := idem.NewProcessor(pool, events), idem.NewInbox(pool, events)
-	processor.Logger, inbox.Logger, inbox.Backoff = nil, nil, func(int) time.Duration { return 0 }
+	first, inbox := idem.NewInbox(pool, events), idem.NewInbox(pool, events)
+	first.WorkFirst = true
+	first.Logger, inbox.Logger, inbox.Backoff = nil, nil, func(int) time.Duration { return 0 }
 	return []scheme{
-		{name: "idem.Processor", receive: func(r *delivery) int {
+		{name: "WorkFirst", receive: func(r *delivery) int {
 			all.Store(r.id, r)
-			_, err := processor.Accept(r.request, r.event())
+			_, err := first.Accept(r.request, r.event())
 			return answer(err)
 		}},
 		{name: "idem.Inbox", receive: func(r *delivery) int {

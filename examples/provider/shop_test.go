@@ -154,7 +154,8 @@ func TestAPaymentIsBookedOnceHoweverOftenItIsDelivered(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `create table payments (charge_id text primary key, cents bigint)`); err != nil {
 		t.Fatal(err)
 	}
-	shop := idem.NewProcessor(pool, Events(key))
+	shop := idem.NewInbox(pool, Events(key))
+	shop.WorkFirst = true
 	body := woovitest.Event(woovi.EventOpenpixChargeCompleted)
 	for range 2 {
 		w := httptest.NewRecorder()

@@ -25,9 +25,9 @@
 //
 // The relay verifies and publishes, and the provider gets its 200 also while Postgres
 // is unavailable. A message is acknowledged once the inbox has stored it. The inbox
-// drops duplicates, so the broker may deliver a message more than once. Behind a
-// Processor, which stores no event before it is handled, a message is acknowledged once
-// its handler has succeeded, or its event is parked.
+// drops duplicates, so the broker may deliver a message more than once. With its
+// WorkFirst, a message is acknowledged once the first try has succeeded, or its event is
+// stored.
 //
 // Let only relays publish to the queue. A forged message reaches no handler, but SQS
 // drops a message with an ID that it has had lately: a forged one keeps the genuine
@@ -43,9 +43,6 @@
 //   - One process that consumes does that for its own messages.
 //   - Where several consume, and order matters, the broker must deliver no two messages
 //     of a Key at the same time. The documentation of each module says how.
-//
-// A Processor stores nothing beforehand, so it has no order but the one in which the
-// broker delivers.
 //
 // # Behind Postgres
 //

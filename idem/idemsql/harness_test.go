@@ -45,7 +45,7 @@ func inEachMode(t *testing.T, test func(*testing.T, *pgxpool.Pool)) {
 	}
 }
 
-// deliver has a Processor process one event with f, and returns the outcome.
+// deliver has an Inbox process one event with f, and returns the outcome.
 func deliver(t *testing.T, pool *pgxpool.Pool, id string, f func(context.Context, *sql.DB) error) (idem.Outcome, error) {
 	t.Helper()
 	return deliverTx(t, pool, id, func(ctx context.Context, tx pgx.Tx) error {
@@ -56,7 +56,8 @@ func deliver(t *testing.T, pool *pgxpool.Pool, id string, f func(context.Context
 func deliverTx(t *testing.T, pool *pgxpool.Pool, id string, work func(context.Context, pgx.Tx) error) (idem.Outcome, error) {
 	t.Helper()
 	routes := &noteRoutes{work: work}
-	p := idem.NewProcessor(pool, routes)
+	p := idem.NewInbox(pool, routes)
+	p.WorkFirst = true
 	p.Logger = nil
 	return p.Accept(t.Context(), idem.Event{ID: id, Type: "NOTE", Payload: []byte("{}")})
 }

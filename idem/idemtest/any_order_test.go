@@ -163,7 +163,7 @@ func TestAnyOrderTriesAnInboxAsItsEventsArrive(t *testing.T) {
 	t.Parallel()
 	inInboxOnly := func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 		if deadline, _ := ctx.Deadline(); time.Until(deadline) < 10*time.Second {
-			return newest(ctx, tx, e) // a Processor has 8 seconds
+			return newest(ctx, tx, e) // a first try has 4 seconds
 		}
 		_, err := tx.Exec(ctx, `update orders set status = $1`, e.Payment.Status)
 		return err

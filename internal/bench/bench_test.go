@@ -147,13 +147,13 @@ func (c canceller) Write(p []byte) (int, error) {
 
 func TestModesThatAreNoneAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, list := range []string{"", "inlne", "inline,inline"} {
+	for _, list := range []string{"", "frst", "first,first"} {
 		if err := new(config).setModes(list); err == nil {
 			t.Errorf("-mode %q is taken", list)
 		}
 	}
 	c := config{}
-	if err := c.setModes("inline,hand"); err != nil || !slices.Equal(c.modes, []string{"inline", "hand"}) {
+	if err := c.setModes("first,hand"); err != nil || !slices.Equal(c.modes, []string{"first", "hand"}) {
 		t.Errorf("%v, %v", c.modes, err)
 	}
 }

@@ -111,7 +111,7 @@ func (one *contender) before(first func() error) {
 // open returns the contender's handler, and starts its workers.
 func (one *contender) open(ctx context.Context) (http.Handler, error) {
 	switch one.mode {
-	case "inline", "ingest", "inbox":
+	case "first", "ingest", "inbox":
 		if err := idem.Migrate(ctx, one.pool); err != nil {
 			return nil, err
 		}
@@ -119,10 +119,8 @@ func (one *contender) open(ctx context.Context) (http.Handler, error) {
 		events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 			return book(ctx, tx, e.Payment.ID, e.Payment.Value.Cents())
 		})
-		if one.mode == "inline" {
-			return idem.NewProcessor(one.pool, events), nil
-		}
 		inbox := idem.NewInbox(one.pool, events)
+		inbox.WorkFirst = one.mode == "first"
 		if one.mode == "ingest" {
 			one.stores, one.finish = true, inbox.Drain
 		} else {
@@ -138,7 +136,10 @@ func (one *contender) open(ctx context.Context) (http.Handler, error) {
 		}
 		events := asaas.NewDispatcher(token)
 		events.OnPayment(charges.Handler(changed))
-		return idem.NewProcessor(one.pool, events), nil
+		inbox := idem.NewInbox(one.pool, events)
+		inbox.WorkFirst = true
+		one.works(inbox.Run)
+		return inbox, nil
 	case "insert":
 		one.stores, one.effects = true, storedEffects
 		return oneInsert(one.pool, nil), nil

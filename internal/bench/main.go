@@ -8,13 +8,13 @@
 // UPDATE) and take short turns in one run, so that their ratios hold although a
 // machine's speed does not:
 //
-//	inline  idem.Processor: works, then answers
+//	first   idem.Inbox with WorkFirst: works, then answers
 //	inbox   idem.Inbox: stores, answers, and has workers process what is stored
 //	ingest  idem.Inbox whose workers run only at the end: the cost of storing
 //	hand    the same work by hand on pgx, in the four round trips that pgx.Tx takes
 //	insert  by hand: one committed INSERT for each delivery, nothing else
 //	naive   by hand: insert, and workers that claim one event each; without order or retries
-//	charges idem.Processor with charges.Handler: copies the charge, and books the difference
+//	charges the same with charges.Handler: copies the charge, and books the difference
 //	upsert  the same by hand: it decodes the whole event, and copies the charge by one upsert
 //	river   a job of River for each delivery, unique by the event's id; its worker does the
 //	        work and completes the job in one transaction; without order
@@ -23,8 +23,8 @@
 // decodes the whole typed event. River runs four jobs for each connection at once, and
 // fetches every millisecond: by its defaults, every 100, it would be slower.
 //
-//	go run ./internal/bench -mode inline,hand -at 1       # one delivery at a time
-//	go run ./internal/bench -mode inline,hand -rtt 1ms    # each round trip to Postgres takes 1 ms longer
+//	go run ./internal/bench -mode first,hand -at 1       # one delivery at a time
+//	go run ./internal/bench -mode first,hand -rtt 1ms    # each round trip to Postgres takes 1 ms longer
 //	go run ./internal/bench -postgres "$URL"              # another Postgres; by default IDEMTEST_DATABASE_URL, or one of its own
 //
 // In a Postgres that is named, all tables are in schemas paghooks_bench_…, which
@@ -95,7 +95,7 @@ func main() {
 	}
 }
 
-var allModes = []string{"inline", "hand", "charges", "upsert", "ingest", "insert", "inbox", "naive", "river"}
+var allModes = []string{"first", "hand", "charges", "upsert", "ingest", "insert", "inbox", "naive", "river"}
 
 // config is the configuration of a run.
 type config struct {
@@ -236,7 +236,7 @@ func printRatios(out io.Writer, all []*contender) error {
 		modes[one.mode] = one
 	}
 	fmt.Fprintln(out)
-	for _, pair := range [][2]string{{"inline", "hand"}, {"charges", "upsert"}, {"charges", "hand"}, {"ingest", "insert"}, {"inbox", "naive"}, {"inbox", "river"}, {"inbox", "inline"}} {
+	for _, pair := range [][2]string{{"first", "hand"}, {"charges", "upsert"}, {"charges", "hand"}, {"ingest", "insert"}, {"inbox", "naive"}, {"inbox", "river"}, {"inbox", "first"}} {
 		of, to := modes[pair[0]], modes[pair[1]]
 		if of == nil || to == nil {
 			continue

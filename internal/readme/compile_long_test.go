@@ -18,7 +18,7 @@ import (
 // surroundings is the function around a snippet. Its parameters are the names that the README's
 // program has, and those of a request.
 const surroundings = `func _(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte, token string,
-	pool *pgxpool.Pool, tx pgx.Tx, events *asaas.Dispatcher, processor *idem.Processor, deliveries *expvar.Map,
+	pool *pgxpool.Pool, tx pgx.Tx, events *asaas.Dispatcher, first *idem.Inbox, deliveries *expvar.Map,
 	inbox *idem.Inbox, must func(error), webhookID string, changed func(context.Context, pgx.Tx, charges.Change) error) error {`
 
 // imports are the packages that a snippet may name.

@@ -102,7 +102,8 @@ func TestTablesMoveToASchemaOfTheirOwnAndTheHostsRolesAreShutOut(t *testing.T) {
 	idem.Handle(&source.Routes, "paid", func(context.Context, pgx.Tx, *struct{}) error { return nil })
 	accept := func(pool *pgxpool.Pool, want idem.Outcome) {
 		t.Helper()
-		p := idem.NewProcessor(pool, source)
+		p := idem.NewInbox(pool, source)
+		p.WorkFirst = true
 		p.Logger = nil
 		if outcome, err := p.Accept(t.Context(), idem.Event{ID: "e1", Type: "paid", Payload: []byte(`{}`)}); outcome != want {
 			t.Errorf("the event is %s, %v, want %s", outcome, err, want)

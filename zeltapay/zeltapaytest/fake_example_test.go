@@ -22,7 +22,7 @@ func printTimeline(fake *zeltapaytest.Fake) {
 	}
 }
 
-// A receiver that verifies on the fake's clock. An idem.Processor is one too: set its dispatcher's Now.
+// A receiver that verifies on the fake's clock. An idem.Inbox is one too: set its dispatcher's Now.
 func ExampleNew() {
 	fake := zeltapaytest.New()
 	defer fake.Close()

@@ -62,7 +62,7 @@ func TestEachPaymentHappensOnceWhateverGoesWrong(t *testing.T) {
 	}
 }
 
-func shop(pool *pgxpool.Pool, now func() time.Time, down *atomic.Bool) *idem.Processor {
+func shop(pool *pgxpool.Pool, now func() time.Time, down *atomic.Bool) *idem.Inbox {
 	events := zeltapay.NewDispatcher(secret)
 	events.Now = now
 	events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
@@ -72,7 +72,8 @@ func shop(pool *pgxpool.Pool, now func() time.Time, down *atomic.Bool) *idem.Pro
 		_, err := tx.Exec(ctx, `insert into payments values ($1)`, e.LinkID())
 		return err
 	})
-	processor := idem.NewProcessor(pool, events)
+	processor := idem.NewInbox(pool, events)
+	processor.WorkFirst = true
 	processor.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	return processor
 }

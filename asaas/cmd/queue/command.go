@@ -4,7 +4,7 @@
 //	func main() {
 //		events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
 //		events.OnPaymentReceived(…)
-//		command := queue.Command{Name: "shop-queue", Events: idem.NewProcessor(pool, events)}
+//		command := queue.Command{Name: "shop-queue", Events: idem.NewInbox(pool, events)}
 //		command.Main() // shop-queue recover ID -replay
 //	}
 //
@@ -34,7 +34,7 @@ type Command struct {
 	// Name is the name of the program. Default: "asaas-queue".
 	Name string
 
-	// Events is the application's idem.Processor or idem.Inbox, with its handlers
+	// Events is the application's idem.Inbox, with its handlers
 	// registered: owed events are read from there, and recover -replay replays
 	// them. Default: nil, owed events are read from the database of DATABASE_URL, and
 	// nothing can be replayed.

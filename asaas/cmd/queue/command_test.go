@@ -34,16 +34,16 @@ const token = "the-token-of-the-webhook-of-the-test"
 // account is an account at a fake Asaas, with the environment of a person who
 // looks after it.
 type account struct {
-	fake      *asaastest.Fake
-	env       map[string]string
-	events    asaas.EventStore  // what the program is built with
-	printed   func(line string) // called with each line of the output, as it comes
-	parkAfter int
-	wait      func(context.Context, time.Duration) error // nil waits in real time
+	fake    *asaastest.Fake
+	env     map[string]string
+	events  asaas.EventStore                           // what the program is built with
+	printed func(line string)                          // called with each line of the output, as it comes
+	parks   bool                                       // the application answers first, and parks what fails
+	wait    func(context.Context, time.Duration) error // nil waits in real time
 
 	// Set by application:
 	database string
-	handlers *idem.Processor
+	handlers *idem.Inbox
 }
 
 func newAccount(t *testing.T) *account {
@@ -57,8 +57,7 @@ func newAccount(t *testing.T) *account {
 			"ASAAS_WEBHOOK_TOKEN": token,
 			"ASAAS_BASE_URL":      fake.URL + "/v3",
 		},
-		parkAfter: 100, // so that the queue can be stopped
-		printed:   func(string) {},
+		printed: func(string) {},
 	}
 }
 
@@ -164,14 +163,18 @@ func (a *account) application(t *testing.T, d time.Duration) (id string, broken 
 		}
 		return nil
 	})
-	processor := idem.NewProcessor(pool, events)
-	processor.Logger, processor.ParkAfter = slog.New(slog.DiscardHandler), a.parkAfter
+	processor := idem.NewInbox(pool, events)
+	processor.WorkFirst, processor.MaxAttempts = !a.parks, 1 // without workers a failure is answered 503, so that the queue can be stopped
+	processor.Logger = slog.New(slog.DiscardHandler)
 	a.handlers = processor
 	server := httptest.NewServer(processor)
 	t.Cleanup(server.Close)
 	id = a.fake.AddWebhook(asaastest.Webhook{URL: server.URL + "/asaas", Token: token, Name: "shop", Events: []asaas.EventType{asaas.EventPaymentReceived}})
 	a.fake.Emit(asaastest.Event("PAYMENT_RECEIVED"), asaastest.Event("PAYMENT_RECEIVED"))
 	a.fake.Advance(d)
+	if err := processor.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	a.printed = func(string) { a.fake.Advance(time.Minute) } // time passes at Asaas, too
 	return id, broken
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // What the library's names look like, in the words of an operator.
-var libraryName = regexp.MustCompile(`\b(asaas|idem)[.:] ?[A-Z]|\b[A-Z][a-z]+[A-Z]|[a-z]\(|\b(Webhook|Dispatcher|Processor|Inbox|Probe)\b`)
+var libraryName = regexp.MustCompile(`\b(asaas|idem)[.:] ?[A-Z]|\b[A-Z][a-z]+[A-Z]|[a-z]\(|\b(Webhook|Dispatcher|Inbox|Probe)\b`)
 
 func TestAFailureIsJSONOnStderrAndNamesNothingOfTheLibrary(t *testing.T) {
 	t.Parallel()

@@ -240,6 +240,6 @@ func (p *program) printOwed(debts []asaas.Owed) {
 	case p.replay:
 		p.print("next: fix that, and again: " + again)
 	default:
-		p.print("next: once that is fixed, " + again + " works through what is parked or retrying, and workers through the others")
+		p.print("next: once that is fixed, " + again + " works through what is parked, and workers through the others")
 	}
 }

@@ -138,7 +138,7 @@ func TestNoSecretOfAnAddressIsPrinted(t *testing.T) {
 func outage(t *testing.T) (a *account, id string) {
 	t.Helper()
 	a = newAccount(t)
-	a.parkAfter = 10
+	a.parks = true
 	id, broken := a.application(t, 24*time.Hour)
 	broken.Store(false)
 	return a, id
@@ -160,7 +160,7 @@ func TestTheCommandEndsWithWhatIsOwed(t *testing.T) {
 			t.Errorf("%v: exit status %d, prints %q, %q", args, status, out, complaint)
 		}
 		status, out, _ = a.queue(t, append(args, "-json")...)
-		if out = strings.Join(strings.Fields(out), ""); status != 4 || !strings.Contains(out, `"owed":[{"type":"PAYMENT_RECEIVED","parked":2,"retrying":0,"pending":0,"failing":0,"waiting":0,"oldest":"20`) {
+		if out = strings.Join(strings.Fields(out), ""); status != 4 || !strings.Contains(out, `"owed":[{"type":"PAYMENT_RECEIVED","parked":2,"pending":0,"failing":0,"waiting":0,"oldest":"20`) {
 			t.Errorf("%v: exit status %d, prints %q", args, status, out)
 		}
 	}

@@ -134,7 +134,9 @@ func TestGooseMakesTheChargeTable(t *testing.T) {
 	}
 	events := asaas.NewDispatcher("token")
 	events.OnPayment(charges.Handler(nil))
-	o, err := idem.NewProcessor(pool, events).Accept(t.Context(), asaas.Identify(asaastest.Event(asaas.EventPaymentReceived)))
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
+	o, err := inbox.Accept(t.Context(), asaas.Identify(asaastest.Event(asaas.EventPaymentReceived)))
 	if o != idem.Done || err != nil {
 		t.Errorf("an event: %s, %v, want done", o, err)
 	}

@@ -111,7 +111,8 @@ func TestAnOrderThatIsNotStoredFailsTheEvent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := idem.NewProcessor(pool, events)
+			p := idem.NewInbox(pool, events)
+			p.WorkFirst = true
 			p.Logger = nil
 			outcome, err := p.Accept(t.Context(), asaas.Identify(body))
 			if outcome != idem.Retrying || err == nil || !strings.Contains(err.Error(), "no order was set") {

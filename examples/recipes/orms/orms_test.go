@@ -184,7 +184,8 @@ func TestEachLibraryWorksInEachModeOfPgx(t *testing.T) {
 				t.Parallel()
 				pool := openPool(t, mode)
 				events := dispatcher(t, pool, h)
-				p := idem.NewProcessor(pool, events)
+				p := idem.NewInbox(pool, events)
+				p.WorkFirst = true
 				p.Logger = nil
 				e, err := events.Open(delivery())
 				if err != nil {
@@ -235,7 +236,8 @@ func TestAnErrorThatAGORMHandlerSwallowsIsNoSuccess(t *testing.T) {
 		}
 		return nil
 	})
-	p := idem.NewProcessor(pool, events)
+	p := idem.NewInbox(pool, events)
+	p.WorkFirst = true
 	p.Logger = nil
 	e, err := events.Open(delivery())
 	if err != nil {

@@ -51,8 +51,8 @@ func run(ctx context.Context, database string) error {
 	if err := a.jobs.Start(ctx); err != nil {
 		return err
 	}
-	http.Handle("POST /webhooks/asaas", a.processor)
-	err = idem.Serve(ctx, &http.Server{Addr: ":8080"}, a.processor)
+	http.Handle("POST /webhooks/asaas", a.inbox)
+	err = idem.Serve(ctx, &http.Server{Addr: ":8080"}, a.inbox)
 	return errors.Join(err, a.jobs.Stop(context.WithoutCancel(ctx)))
 }
 
@@ -75,8 +75,8 @@ func (w *receipts) Work(ctx context.Context, job *river.Job[Receipt]) error {
 
 // app is the application: a receiver of events, and the workers of jobs.
 type app struct {
-	processor *idem.Processor
-	jobs      *river.Client[pgx.Tx]
+	inbox *idem.Inbox
+	jobs  *river.Client[pgx.Tx]
 }
 
 const payments = `create table if not exists payments (charge text primary key, paid_at timestamptz not null default now())`
@@ -106,7 +106,7 @@ func newApp(ctx context.Context, pool *pgxpool.Pool, token string, send func(con
 		return nil, err
 	}
 	events := asaas.NewDispatcher(token)
-	a := &app{processor: idem.NewProcessor(pool, events), jobs: jobs}
+	a := &app{inbox: idem.NewInbox(pool, events), jobs: jobs}
 	events.OnPaymentReceived(a.paid)
 	return a, nil
 }

@@ -39,7 +39,7 @@ func deliver(t *testing.T, a *app, want int) {
 func deliverBody(t *testing.T, a *app, body string, want int) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	a.processor.ServeHTTP(w, asaastest.Request("/webhooks/asaas", token, []byte(body)))
+	a.inbox.ServeHTTP(w, asaastest.Request("/webhooks/asaas", token, []byte(body)))
 	if w.Code != want {
 		t.Errorf("the delivery was answered %d, want %d: %s", w.Code, want, w.Body)
 	}

@@ -43,7 +43,9 @@ func receiver(t *testing.T) (*pgxpool.Pool, http.Handler) {
 		_, err := tx.Exec(ctx, `insert into received values ($1)`, event.Scope)
 		return err
 	})
-	return pool, idem.NewProcessor(pool, events)
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
+	return pool, inbox
 }
 
 // router sends a request through a router to h.

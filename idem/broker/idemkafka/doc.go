@@ -56,7 +56,7 @@
 // A record's key is the message's Source and Key, so the messages of an entity are in one
 // partition, and each partition has one consumer. Messages with the same key are handled
 // in order, one after the other; others are handled beside them, also those of the same
-// partition. That suffices for an [idem.Processor], and an [idem.Inbox] stores events in
+// partition. So an [idem.Inbox] stores the events of an entity in
 // the topic's order, however many processes consume. If you add partitions, keys move to
 // others: first let the consumers finish the messages that are there.
 //

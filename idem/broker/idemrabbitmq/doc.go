@@ -51,8 +51,7 @@
 // Declare the queue with x-single-active-consumer. Of any number of processes that
 // consume it, one then gets all messages. It handles those of a Key in order, and
 // different Keys at the same time. When it stops, it lets its handlers end before the
-// next one gets a message. That suffices for an [idem.Inbox], and for an
-// [idem.Processor], which orders nothing.
+// next one gets a message. That suffices for an [idem.Inbox].
 //
 // Without it, processes do not wait for each other: one may store a later event of a Key
 // before another stores an earlier one. The inbox processes those that it has by the

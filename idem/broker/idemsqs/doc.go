@@ -52,7 +52,7 @@
 // by the provider's time, but a later event may be stored, and processed, before an
 // earlier one is stored.
 //
-// Where that matters, and for an [idem.Processor], which orders nothing, use a FIFO queue.
+// Where that matters, use a FIFO queue.
 // It delivers the messages of a Key in order, and no two at the same time, however many
 // processes consume. Their message group is the hash of the Source and the Key, and
 // their deduplication ID that of the Source and the ID. SQS accepts a message and drops it

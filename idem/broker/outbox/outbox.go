@@ -163,7 +163,7 @@ func (m messages) Name() string { return m.name }
 
 // Open refuses all HTTP requests: messages come from handlers.
 func (m messages) Open(*http.Request) (idem.Event, error) {
-	return idem.Event{}, &idem.Refusal{Source: m.name, Reason: "outbox", Hint: "an outbox receives nothing: mount a Processor or an Inbox"}
+	return idem.Event{}, &idem.Refusal{Source: m.name, Reason: "outbox", Hint: "an outbox receives nothing: mount an Inbox"}
 }
 
 // Outage has workers try one message at a time, or one of a type, while the broker takes none.

@@ -32,18 +32,19 @@ func (b *fakeBroker) Publish(_ context.Context, m broker.Message) error {
 // app is an application under test, with receivers of what a relay published.
 type app struct {
 	*testkit.Shop
-	processor *idem.Processor
-	inbox     *idem.Inbox
-	url       string // of the relay
+	first *idem.Inbox
+	inbox *idem.Inbox
+	url   string // of the relay
 }
 
 func newApp(t *testing.T) *app {
 	t.Helper()
 	s := &app{Shop: testkit.NewShop(t)}
-	s.processor, s.inbox = idem.NewProcessor(s.Pool, s.Notes), idem.NewInbox(s.Pool, s.Notes)
+	s.first, s.inbox = idem.NewInbox(s.Pool, s.Notes), idem.NewInbox(s.Pool, s.Notes)
+	s.first.WorkFirst = true
 	s.inbox.Backoff = func(int) time.Duration { return 0 }
-	for _, c := range []*idem.Common{&s.processor.Common, &s.inbox.Common} {
-		c.Observe, c.Logger = s.Observe, s.Logger()
+	for _, i := range []*idem.Inbox{s.first, s.inbox} {
+		i.Observe, i.Logger = s.Observe, s.Logger()
 	}
 	return s
 }

@@ -27,8 +27,8 @@ import (
 // Postgres: the provider gets its 200 once the broker has confirmed the event. It verifies
 // deliveries before it publishes them, and signs its messages.
 //
-// Pass it to [idem.Serve] and health.New, as an [idem.Processor] or an [idem.Inbox]. It has
-// no handlers and no stored events: dry runs go to the address of one of those. A canary goes
+// Pass it to [idem.Serve] and health.New, as an [idem.Inbox]. It has no handlers and no stored
+// events: dry runs go to the address of an inbox. A canary goes
 // through the relay, the broker and a consumer: see the field Arrived of canary.Canary.
 //
 // The exported fields, and those of [idem.Endpoint], are settings: change them before the
@@ -73,7 +73,7 @@ type endpoint interface {
 
 func (r *Relay) inside() endpoint { return inside.Of[endpoint](&r.Endpoint) }
 
-// ServeHTTP receives one delivery as [idem.Processor.ServeHTTP] does, and answers 200 once
+// ServeHTTP receives one delivery as [idem.Inbox.ServeHTTP] does, and answers 200 once
 // the broker has confirmed the event.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.inside().Serve(w, req, r.Timeout, r.relay, r.dryRun)
@@ -138,7 +138,7 @@ func (r *Relay) message(e idem.Event) broker.Message {
 // dryRun publishes a canary's event. Of others it says that there is nothing to try.
 func (r *Relay) dryRun(ctx context.Context, e idem.Event) (idem.Outcome, error) {
 	if e.Type != store.CanaryType {
-		return idem.Published, errors.New("relay: it has no handlers: send dry runs to the address of a Processor or an Inbox")
+		return idem.Published, errors.New("relay: it has no handlers: send dry runs to the address of an Inbox")
 	}
 	// The same id would make it a duplicate to a broker.
 	return r.relay(ctx, idem.Event{Source: r.SourceName(), ID: "canary-" + rand.Text(), Type: store.CanaryType})

@@ -166,10 +166,11 @@ func TestRelayShowsNoSecret(t *testing.T) {
 
 func TestShortSecretPanics(t *testing.T) {
 	t.Parallel()
+	inbox := newApp(t).inbox
 	for name, f := range map[string]func(){
 		"relay":     func() { relay.New(testkit.NewSource("notes"), &fakeBroker{}, "short") },
-		"consumer":  func() { relay.To(idem.NewProcessor(nil, testkit.NewSource("notes")), secret, "") },
-		"no secret": func() { relay.To(idem.NewProcessor(nil, testkit.NewSource("notes"))) },
+		"consumer":  func() { relay.To(inbox, secret, "") },
+		"no secret": func() { relay.To(inbox) },
 	} {
 		func() {
 			defer func() {
@@ -193,7 +194,7 @@ func TestDryRunOfARelaySaysWhereToGo(t *testing.T) {
 	if len(b.published) != 0 {
 		t.Errorf("published %v", b.published)
 	}
-	if !strings.Contains(s.Logged(), "address of a Processor or an Inbox") {
+	if !strings.Contains(s.Logged(), "address of an Inbox") {
 		t.Error("the log does not say where to go:\n" + s.Logged())
 	}
 }
@@ -293,7 +294,7 @@ func TestBodiesThatNameNoEventPassARelayAndAreParkedEach(t *testing.T) {
 			if m.Type != idem.UnreadableType {
 				t.Errorf("a message has the type %q", m.Type)
 			}
-			if err := relay.To(s.processor, secret)(t.Context(), m); err != nil {
+			if err := relay.To(s.first, secret)(t.Context(), m); err != nil {
 				t.Error(err)
 			}
 		}

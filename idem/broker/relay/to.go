@@ -17,18 +17,16 @@ import (
 )
 
 // To returns a function that passes the messages of a [Relay] to a receiver: an
-// [idem.Processor] or an [idem.Inbox] with the same source. The function returns nil once the
+// [idem.Inbox] with the same source. The function returns nil once the
 // event is stored; then the consumer acknowledges the message to the broker. After an
 // error the message must be delivered again.
 //
 // secrets are those of the relay. Any of them verifies. To rotate, first give the
 // consumers both secrets, then the relays the new one.
 //
-// An error means that Postgres is unavailable or, with a Processor, that the handler
-// has failed. Its failures are counted, as those of a provider's deliveries are, and the
-// event is parked after [idem.Processor.ParkAfter] of them: no message fails permanently. A
-// message is delivered again within seconds, so the default is reached in about 20: raise
-// it, or use an Inbox, which tries for hours.
+// An error means that the event is not stored: Postgres is unavailable or, with WorkFirst, the
+// first try has failed and no workers run. The message is delivered again within seconds,
+// and nothing is counted: run workers, which try for hours and park what always fails.
 //
 // A message that no relay has signed with one of the secrets, that is another source's,
 // or that is older than the Events of [idem.Inbox.Retention], is stored as a parked event of
@@ -127,7 +125,7 @@ type Readmitted struct {
 // means all of them. Those that somebody has seen are named by an operator.Plan.
 //
 // An error means that a secret is missing or shorter than 32 characters, that Postgres is
-// unavailable, or that a Processor's handler has failed: the message stays set aside.
+// unavailable, or that an event was not stored: the message stays set aside.
 func Readmit(ctx context.Context, receiver idem.Receiver, f idem.Filter, secrets ...string) (r Readmitted, err error) {
 	if err := checkSecrets("Readmit", secrets...); err != nil {
 		return r, err

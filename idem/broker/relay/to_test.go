@@ -97,7 +97,7 @@ func TestMessageThatIsSetAsideIsNeverIgnored(t *testing.T) {
 		}
 	}
 	for name, take := range map[string]func(context.Context, broker.Message) error{
-		"an inbox": relay.To(s.inbox, secret), "a processor": relay.To(s.processor, secret),
+		"an inbox": relay.To(s.inbox, secret), "work first": relay.To(s.first, secret),
 	} {
 		if err := take(t.Context(), message); err != nil {
 			t.Fatal(err)
@@ -119,12 +119,12 @@ func TestMessageThatIsSetAsideReachesNoHandlerOfAllTypes(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	idem.HandleOthers(&s.Notes.Routes, func(string) bool { return true }, testkit.Pay)
-	for _, receiver := range []idem.Receiver{s.inbox, s.processor} {
+	for _, receiver := range []idem.Receiver{s.inbox, s.first} {
 		if err := relay.To(receiver, secret)(t.Context(), broker.Message{Body: []byte(testkit.Paid("e1"))}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n, err := s.processor.Replay(t.Context(), idem.Filter{}); n.Done != 0 || err != nil {
+	if n, err := s.first.Replay(t.Context(), idem.Filter{}); n.Done != 0 || err != nil {
 		t.Errorf("Replay = %+v, %v, want nothing done", n, err)
 	}
 	if n, err := s.inbox.Requeue(t.Context(), idem.Filter{}); n != 1 || err != nil {
@@ -246,14 +246,14 @@ func TestMessagesStayInTheBrokerWhereAThousandAreSetAside(t *testing.T) {
 func TestMessagesOfAWrongSecretComeBackWithTheRightOne(t *testing.T) {
 	t.Parallel()
 	const wrong = "another secret, of thirty-two characters"
-	for _, mode := range []string{"an inbox", "a processor"} {
+	for _, mode := range []string{"an inbox", "work first"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			b := &fakeBroker{}
 			s, _ := newRelayApp(t, b)
 			var to idem.Receiver = s.inbox
-			if mode == "a processor" {
-				to = s.processor
+			if mode == "work first" {
+				to = s.first
 			}
 			for _, id := range []string{"e1", "e2", "e3"} {
 				s.wantAnswer(testkit.Paid(id), http.StatusOK)
@@ -289,14 +289,14 @@ func TestMessageWhoseHandlerFailsStaysSetAside(t *testing.T) {
 	s, _ := newRelayApp(t, b)
 	s.wantAnswer(testkit.Paid("e1"), http.StatusOK)
 	s.Exec(`alter table effects rename to none`)
-	if err := relay.To(s.processor, "another secret, of thirty-two characters")(t.Context(), b.published[0]); err != nil {
+	if err := relay.To(s.first, "another secret, of thirty-two characters")(t.Context(), b.published[0]); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := relay.Readmit(t.Context(), s.processor, idem.Filter{}, secret); r.Accepted != 0 || r.Left != 1 || err == nil || !strings.Contains(err.Error(), "effects") {
+	if r, err := relay.Readmit(t.Context(), s.first, idem.Filter{}, secret); r.Accepted != 0 || r.Left != 1 || err == nil || !strings.Contains(err.Error(), "effects") {
 		t.Errorf("Readmit = %+v, %v", r, err)
 	}
 	s.Exec(`alter table none rename to effects`)
-	if r, err := relay.Readmit(t.Context(), s.processor, idem.Filter{}, secret); r.Accepted != 1 || r.Left != 0 || err != nil {
+	if r, err := relay.Readmit(t.Context(), s.first, idem.Filter{}, secret); r.Accepted != 1 || r.Left != 0 || err != nil {
 		t.Errorf("Readmit = %+v, %v", r, err)
 	}
 	s.WantEffects(1)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
@@ -214,7 +215,12 @@ func TestEachMetricIsRecordedWithItsLabels(t *testing.T) {
 	}
 	events := asaas.NewDispatcher("a token")
 	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })
-	gauge.Begin(&idem.NewProcessor(nil, events).Endpoint, record)
+	pool, err := pgxpool.New(t.Context(), "postgres://localhost/unused")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	gauge.Begin(&idem.NewInbox(pool, events).Endpoint, record)
 	now := time.Now()
 	for _, o := range []idem.Observation{
 		{Stage: idem.StageDelivery, Outcome: idem.Refused, Err: &idem.Refusal{Reason: "wrong_token"}},
@@ -234,7 +240,7 @@ func TestEachMetricIsRecordedWithItsLabels(t *testing.T) {
 	states.WatchHealth(func() health.Report {
 		return health.Report{Checks: []check.Result{{Source: "asaas", Name: "parked", Count: new(int64(1))}}}
 	})
-	err := states.Read(t.Context(), record)
+	err = states.Read(t.Context(), record)
 	if want := "reading the backlog of broken: no database\nreading the queues of broken: no API key"; err == nil || err.Error() != want {
 		t.Errorf("got the error %v, want %s", err, want)
 	}

@@ -48,7 +48,7 @@ func TestDeliveriesAreCountedByWhatBecameOfThem(t *testing.T) {
 		}
 		return nil
 	}
-	p := s.processor()
+	p := s.inbox()
 	occurred := time.Now().Add(-time.Hour).In(time.FixedZone("Brasília", -3*3600)).Format(time.DateTime)
 	received := asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("dateCreated", occurred))
 	s.deliver(p, received, http.StatusServiceUnavailable)
@@ -179,7 +179,7 @@ func TestGaugesThatCannotBeReadAreAbsentAndSaySo(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, idemotel.Settings{})
 	s.telemetry.WatchQueues("asaas", func(context.Context) ([]gauge.Queue, error) { return nil, errors.New("no API key") })
-	s.processor()
+	s.inbox()
 	if _, err := s.pool.Exec(s.Context(), `alter table idem_payloads rename to lost`); err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestNamesOfQueuesAreText(t *testing.T) {
 func TestWhatAlertsAreAboutIsCountedFromTheStart(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, idemotel.Settings{})
-	s.processor()
+	s.inbox()
 	for metric, outcomes := range map[string][]string{
 		"webhook.deliveries": {"published", "retrying", "unknown"}, "webhook.attempts": {"parked", "retrying", "unknown"},
 	} {

@@ -196,9 +196,10 @@ func TestBytesThatAreNoTextCostNoSpan(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.work = func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return errors.New("no such caf\xe9") }
-	p := idem.NewProcessor(s.pool, s.dispatcher())
+	p := idem.NewInbox(s.pool, s.dispatcher())
+	p.WorkFirst = true
 	p.Logger = nil
-	telemetry.Instrument(&p.Common)
+	telemetry.Instrument(p)
 	e := asaas.Identify(asaastest.Event("PAYMENT_RECEIVED"))
 	e.Scope = "shop \xff"
 	if _, err := p.Accept(ctx, e); err == nil {

@@ -56,17 +56,18 @@ func (s *shop) dispatcher() *asaas.Dispatcher {
 	return events
 }
 
-func (s *shop) processor() *idem.Processor {
-	p := idem.NewProcessor(s.pool, s.dispatcher())
+func (s *shop) first() *idem.Inbox {
+	p := idem.NewInbox(s.pool, s.dispatcher())
+	p.WorkFirst = true
 	p.Logger = nil
-	s.telemetry.Instrument(&p.Common)
+	s.telemetry.Instrument(p)
 	return p
 }
 
 func (s *shop) inbox() *idem.Inbox {
 	i := idem.NewInbox(s.pool, s.dispatcher())
 	i.Logger = nil
-	s.telemetry.Instrument(&i.Common)
+	s.telemetry.Instrument(i)
 	return i
 }
 

@@ -36,7 +36,7 @@ func TestDeliveriesAreCountedByWhatBecameOfThem(t *testing.T) {
 		}
 		return nil
 	}
-	p := s.processor()
+	p := s.first()
 	s.wantSeries("webhook_conflicts_total", map[string]float64{"source=asaas": 0})
 	occurred := time.Now().Add(-time.Hour).In(time.FixedZone("Brasília", -3*3600)).Format(time.DateTime)
 	received := asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("dateCreated", occurred))
@@ -113,7 +113,7 @@ func TestGaugesTellWhatWaits(t *testing.T) {
 	s := newShop(t)
 	s.work = func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return idem.NoRetry(errNoOrder) }
 	inbox := s.inbox()
-	s.processor() // of the same source: it is read once
+	s.first() // of the same source: it is read once
 	s.watch(
 		gauge.Queue{ID: "1", Name: "shop", Penalized: 3, Interrupted: true, DeletesIn: 36 * time.Hour},
 		gauge.Queue{ID: "2", Name: "shop\xff"},
@@ -148,7 +148,7 @@ func TestGaugesThatCannotBeReadAreAbsentAndSaySo(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.collector.WatchQueues("asaas", func(context.Context) ([]gauge.Queue, error) { return nil, errors.New("no API key") })
-	s.processor()
+	s.first()
 	if _, err := s.pool.Exec(s.Context(), `alter table idem_payloads rename to lost`); err != nil {
 		t.Fatal(err)
 	}
@@ -167,10 +167,11 @@ func TestGaugesThatCannotBeReadAreAbsentAndSaySo(t *testing.T) {
 func TestObserveOfTheApplicationIsCalledToo(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	p := idem.NewProcessor(s.pool, s.dispatcher())
+	p := idem.NewInbox(s.pool, s.dispatcher())
+	p.WorkFirst = true
 	observed := 0
 	p.Observe = func(context.Context, idem.Observation) { observed++ }
-	s.collector.Instrument(&p.Common)
+	s.collector.Instrument(p)
 	s.deliver(p, token, asaastest.Event("PAYMENT_RECEIVED"), http.StatusOK)
 	if observed != 1 {
 		t.Errorf("the application observed %d deliveries, want 1", observed)
@@ -264,7 +265,7 @@ func TestNamesAndHelpAreAsPrometheusWantsThem(t *testing.T) {
 func TestWhatAlertsAreAboutIsCountedFromTheStart(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	s.processor()
+	s.first()
 	for metric, outcomes := range map[string][]string{
 		"webhook_deliveries_total": {"published", "retrying", "unknown"}, "webhook_attempts_total": {"parked", "retrying", "unknown"},
 	} {

@@ -40,7 +40,8 @@ func ExampleCollector_Instrument() {
 
 	events := asaas.NewDispatcher(token)
 	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })
-	processor := idem.NewProcessor(pool, events)
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
 	collector := idemprom.NewCollector()
 	collector.Instrument(inbox)
 	registry := prometheus.NewRegistry() // or prometheus.MustRegister(collector)
@@ -48,8 +49,8 @@ func ExampleCollector_Instrument() {
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{}) // http.Handle("GET /metrics", metrics)
 
 	body := asaastest.Event("PAYMENT_RECEIVED")
-	processor.ServeHTTP(httptest.NewRecorder(), asaastest.Request("/webhooks/asaas", token, body))
-	processor.ServeHTTP(httptest.NewRecorder(), asaastest.Request("/webhooks/asaas", token, body))
+	inbox.ServeHTTP(httptest.NewRecorder(), asaastest.Request("/webhooks/asaas", token, body))
+	inbox.ServeHTTP(httptest.NewRecorder(), asaastest.Request("/webhooks/asaas", token, body))
 
 	scraped := httptest.NewRecorder()
 	metrics.ServeHTTP(scraped, httptest.NewRequest("GET", "/metrics", nil))

@@ -50,7 +50,7 @@ type shop struct {
 	scraped   map[string][]string // by series: a value for each minute
 }
 
-// receiver is an inbox or a processor.
+// receiver is an inbox or a first.
 type receiver interface {
 	http.Handler
 	health.Part
@@ -75,13 +75,13 @@ func newShop(t *testing.T, open func(*pgxpool.Pool, idem.Source) receiver) *shop
 		return nil
 	})
 	r := open(s.pool, s.events)
-	common := operator.New(r, "").Common
+	common := operator.New(r, "").Inbox
 	common.Logger = nil
 	s.collector.Instrument(common)
 	s.receiver = r
 	s.another = func() receiver {
 		another := open(s.pool, s.events)
-		operator.New(another, "").Common.Logger = nil
+		operator.New(another, "").Inbox.Logger = nil
 		return another
 	}
 	s.fake.AddWebhook(asaastest.Webhook{
@@ -102,7 +102,11 @@ func newShop(t *testing.T, open func(*pgxpool.Pool, idem.Source) receiver) *shop
 	return s
 }
 
-func inline(pool *pgxpool.Pool, events idem.Source) receiver { return idem.NewProcessor(pool, events) }
+func first(pool *pgxpool.Pool, events idem.Source) receiver {
+	i := idem.NewInbox(pool, events)
+	i.WorkFirst = true
+	return i
+}
 
 func inbox(pool *pgxpool.Pool, events idem.Source) receiver {
 	i := idem.NewInbox(pool, events)
@@ -155,8 +159,9 @@ func (s *shop) Examine(ctx context.Context, limits check.Limits) []check.Result 
 func (s *shop) scrape() {
 	s.Helper()
 	fresh := idemprom.NewCollector()
-	p := idem.NewProcessor(s.pool, s.events)
-	fresh.Instrument(&p.Common)
+	p := idem.NewInbox(s.pool, s.events)
+	p.WorkFirst = true
+	fresh.Instrument(p)
 	h := health.New(s) // another one's report is of the last second
 	h.Logger = nil
 	fresh.WatchHealth(h.Report)
@@ -236,7 +241,7 @@ const sixteenHours = 16 * 60
 
 func TestQuietSundayWithThreeDeliveriesFiresNothing(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*pgxpool.Pool, idem.Source) receiver{"inline": inline, "inbox": inbox} {
+	for name, open := range map[string]func(*pgxpool.Pool, idem.Source) receiver{"first": first, "inbox": inbox} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t, open)
@@ -278,7 +283,7 @@ func TestWhatIsWrongFiresBeforeAsaasStopsTheQueue(t *testing.T) {
 			nil, true,
 		},
 		{
-			"inline, one charge has no order", inline, false,
+			"work first, one charge has no order", first, false,
 			func(s *shop, minute int) {
 				s.fails["pay_60"] = true
 				if minute == 60 {
@@ -341,13 +346,14 @@ func TestWhatIsWrongFiresBeforeAsaasStopsTheQueue(t *testing.T) {
 
 func TestAcknowledgedEventStopsItsAlert(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, inline)
+	s := newShop(t, first)
 	s.fails["pay_1"] = true
 	s.pays("pay_1")
 	for range 5 * 60 {
 		s.pass(false) // parked after the tenth failure
 	}
-	p := idem.NewProcessor(s.pool, s.events)
+	p := idem.NewInbox(s.pool, s.events)
+	p.WorkFirst = true
 	plan, err := operator.New(p, "ana").PlanAcknowledge(t.Context(), idem.Filter{IDs: []string{"evt_pay_1"}})
 	if err != nil {
 		t.Fatal(err)
