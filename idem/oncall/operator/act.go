@@ -37,7 +37,7 @@ func (o *Operator) planReplay(ctx context.Context, f idem.Filter, dry bool, p *P
 	p.do = func(ctx context.Context, reason string) (r Result, err error) {
 		r.Replayed, err = o.replay(ctx, p, reason, dry)
 		r.Acted = int64(r.Replayed.Done + r.Replayed.Failed + r.Replayed.Unhandled)
-		r.Short = r.Replayed.Failed > 0 || r.Replayed.Done == 0
+		r.Short = r.Replayed.Failed > 0 || r.Replayed.Left > 0 || r.Replayed.Done == 0
 		r.leaves(p.Count-r.Acted, otherState)
 		return r, err
 	}
