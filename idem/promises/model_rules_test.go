@@ -45,89 +45,63 @@ func (m *model) deliver(e *modelEvent) idem.Outcome {
 		return idem.Duplicate
 	}
 	m.store(e)
+	crashes := e.crashes
 	e.requeue()
+	e.crashes = crashes
 	return idem.Pending
 }
 
-// deliverInline is a delivery to a processor on the same tables. What is pending
-// is its workers'.
-func (m *model) deliverInline(e *modelEvent) idem.Outcome {
+// deliverFirst is a delivery to an inbox that works first, on the same tables, beside workers.
+func (m *model) deliverFirst(e *modelEvent) idem.Outcome {
 	switch route := m.route(e); {
 	case route == "ignored":
 		return idem.Ignored
-	case route == "unhandled" && (e.state == "" || e.state == stateRetrying):
+	case route == "unhandled" && e.state == "":
 		m.store(e)
 		e.state = idem.StateUnhandled
 		return idem.Unhandled
-	case route == "unhandled", e.state == idem.StatePending, e.state == idem.StateDone, e.state == idem.StateDiscarded:
+	case route == "unhandled":
 		return idem.Duplicate
+	case e.state != "":
+		return m.deliver(e)
 	}
 	m.store(e)
-	if m.waits(e) {
-		return m.hold(e)
-	}
-	met := m.run(e)
-	if met == "" {
+	if !m.waits(e) && m.run(e) == "" {
 		return m.succeed(e)
 	}
-	e.attempts++
-	kept := e.state == idem.StateUnhandled || e.state == idem.StateParked
-	if met != mishapFinal && !kept && e.attempts < modelParkAfter {
-		e.state = stateRetrying
-		return idem.Retrying
-	}
-	return m.park(e)
-}
-
-// hold has an event wait for the first of its lane, as that does.
-func (m *model) hold(e *modelEvent) idem.Outcome {
-	e.state, e.inLane = idem.StateParked, true
-	if modelLane(e.lane()).head(m).state == idem.StatePending {
-		e.state = idem.StatePending
-	}
-	e.held = e.state == idem.StateParked
-	return idem.Outcome(e.state)
-}
-
-// goOn does as a processor does with events that were held, and are no more.
-func (m *model) goOn(total *idem.Replayed) {
-	m.pass()
-	for _, lane := range m.lanes() {
-		for e := lane.head(m); e != nil && e.held; e = lane.head(m) {
-			m.replay(e, total)
-		}
-	}
+	e.requeue()
+	return idem.Pending
 }
 
 // pass takes what is parked out of its lane, where parked events are passed.
 func (m *model) pass() {
 	for _, e := range m.events {
-		if m.passParked && e.state == idem.StateParked && !e.held {
+		if m.passParked && e.state == idem.StateParked {
 			e.inLane = false
 		}
 	}
 }
 
-// replay does as Replay does with an event that it has found.
+// replay does as Replay does with an event that it has found, beside workers.
 func (m *model) replay(e *modelEvent, total *idem.Replayed) {
+	if e.claimed { // by a worker that has died
+		e.claimed = false
+		e.crashes++
+	}
 	switch {
 	case m.route(e) != "handled":
 		total.Unhandled++
-		if e.held && !m.waits(e) {
-			e.state, e.inLane, e.held = idem.StateUnhandled, false, false
-		}
-		return
+	case m.waits(e) && e.state == idem.StatePending:
+		total.Left++
 	case m.waits(e):
 		total.Failed++
-		return
 	case m.run(e) == "":
 		m.succeed(e)
 		total.Done++
-		return
-	}
-	total.Failed++
-	e.attempts++
-	if e.state == idem.StateUnhandled || e.state == idem.StateParked {
+	default:
+		total.Failed++
+		e.attempts++
+		e.crashes = 0
 		m.park(e)
 	}
 }
@@ -170,8 +144,7 @@ func (m *model) succeed(e *modelEvent) idem.Outcome {
 func (m *model) work() (observed []string) {
 	m.pass()
 	for _, lane := range m.lanes() {
-		for e := lane.head(m); e != nil && (e.state == idem.StatePending || e.held); e = lane.head(m) {
-			e.state, e.held = idem.StatePending, false
+		for e := lane.head(m); e != nil && e.state == idem.StatePending; e = lane.head(m) {
 			observed = append(observed, e.id+" is "+string(m.workOn(e)))
 		}
 	}
@@ -210,7 +183,7 @@ func (m *model) workOn(e *modelEvent) idem.Outcome {
 }
 
 func (m *model) park(e *modelEvent) idem.Outcome {
-	e.state, e.inLane, e.held = idem.StateParked, !m.passParked, false
+	e.state, e.inLane = idem.StateParked, !m.passParked
 	return idem.Parked
 }
 
@@ -251,7 +224,6 @@ type modelEvent struct {
 	attempts, crashes int
 	claimed           bool // by a worker that has died
 	inLane            bool // its later ones wait for it
-	held              bool // parked only because it waits
 	stored            int  // when it came
 	aged              bool // arrived longer ago than events are kept
 }
@@ -268,12 +240,12 @@ func (e *modelEvent) at() int {
 
 // requeue makes an event pending, as if it were new.
 func (e *modelEvent) requeue() {
-	e.state, e.inLane, e.held = idem.StatePending, true, false
+	e.state, e.inLane = idem.StatePending, true
 	e.attempts, e.crashes, e.claimed = 0, 0, false
 }
 
 func (e *modelEvent) finish() idem.Outcome {
-	e.state, e.inLane, e.held, e.claimed = idem.StateDone, false, false, false
+	e.state, e.inLane, e.claimed = idem.StateDone, false, false
 	return idem.Done
 }
 
@@ -291,9 +263,8 @@ const (
 
 // The limits that are met within a few actions.
 const (
-	modelAttempts  = 3
-	modelCrashes   = 3
-	modelParkAfter = 3
+	modelAttempts = 3
+	modelCrashes  = 3
 )
 
 // modelLane is a lane's name.

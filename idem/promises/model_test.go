@@ -18,7 +18,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/internal/inside"
 	"github.com/paghooks/paghooks/internal/testkit"
 )
 
@@ -54,6 +53,7 @@ func TestInboxIsItsModel(t *testing.T) {
 func newModelApp(t *testing.T) *modelApp {
 	t.Helper()
 	s := &modelApp{app: newApp(t)}
+	s.workersElsewhere("notes")
 	s.exec(`alter table effects add column place bigserial, add column lane text`)
 	return s
 }
@@ -76,7 +76,7 @@ func (s *modelApp) clear() {
 	s.runs, s.mishaps = make(map[string]int), make(map[string][]mishap)
 }
 
-// start makes an inbox and a processor on the same tables, as a process that
+// start makes two inboxes on the same tables, one of which works first, as a process that
 // starts does.
 func (s *modelApp) start(d deployment) {
 	source := &notes{}
@@ -193,9 +193,9 @@ func (s *modelApp) work() []string {
 func (s *modelApp) due() int {
 	return queryOne[int](s.app, `
 select count(*) from (
-	select distinct on (coalesce(lane, event)) event, due_at, held from idem_payloads
+	select distinct on (coalesce(lane, event)) event, due_at from idem_payloads
 	order by coalesce(lane, event), coalesce(occurred_at, received_at), received_at, event) head
-join idem_events using (event) where state = 'pending' and not held and due_at is not null`)
+join idem_events using (event) where state = 'pending' and due_at is not null`)
 }
 
 // stuck counts the lanes whose first event nobody will find.
@@ -204,12 +204,12 @@ func (s *modelApp) stuck() int {
 select count(*) from (
 	select distinct on (lane) event, due_at from idem_payloads where lane is not null
 	order by lane, coalesce(occurred_at, received_at), received_at, event) head
-join idem_events using (event) join idem_payloads p using (event) where (state = 'pending' or p.held) and p.due_at is null`)
+join idem_events using (event) join idem_payloads p using (event) where state = 'pending' and p.due_at is null`)
 }
 
 func (s *modelApp) rows() []row {
 	rows, err := s.pool.Query(s.Context(), `
-select event, state, attempts, crashes, claimed_by is not null, lane is not null, body is not null, coalesce(held, false)
+select event, state, attempts, crashes, claimed_by is not null, lane is not null, body is not null
 from idem_events left join idem_payloads using (event) order by event`)
 	if err != nil {
 		s.Fatal(err)
@@ -252,7 +252,7 @@ func (m *model) rows() []row {
 		e := m.events[id]
 		all = append(all, row{
 			id, e.state, e.attempts, e.crashes, e.claimed, e.inLane,
-			e.state != idem.StateDone && e.state != idem.StateDiscarded, e.held,
+			e.state != idem.StateDone && e.state != idem.StateDiscarded,
 		})
 	}
 	return all
@@ -264,7 +264,6 @@ type row struct {
 	State                    idem.State
 	Attempts, Crashes        int
 	Claimed, InLane, Payload bool
-	Held                     bool
 }
 
 // machine does things to an inbox, and to its model.
@@ -279,7 +278,7 @@ type machine struct {
 // actions are the things that it does.
 var actions = map[string]func(*machine){
 	"deliver": (*machine).Deliver, "deliver concurrent duplicates": (*machine).DeliverConcurrentDuplicates, "redeliver": (*machine).Redeliver,
-	"deliver inline": (*machine).DeliverInline, "redeliver inline": (*machine).RedeliverInline, "go on": (*machine).GoOn,
+	"deliver first": (*machine).DeliverFirst, "redeliver first": (*machine).RedeliverFirst,
 	"fail": (*machine).Fail, "step": (*machine).Step, "crash": (*machine).Crash, "restart": (*machine).Restart,
 	"replay": (*machine).Replay, "replay dry": (*machine).DryReplay, "requeue": (*machine).Requeue, "discard": (*machine).Discard,
 	"age": (*machine).Age, "prune": (*machine).Prune,
@@ -341,23 +340,16 @@ func (m *machine) Redeliver() {
 	m.want(e.id, m.accept(m.inbox, e), m.model.deliver(e))
 }
 
-func (m *machine) DeliverInline() {
-	e := m.newEvent()
-	m.want(e.id, m.accept(m.first, e), m.model.deliverInline(e))
-}
-
-func (m *machine) RedeliverInline() {
-	e := m.anEvent()
-	m.want(e.id, m.accept(m.first, e), m.model.deliverInline(e))
-	m.GoOn()
-}
-
-// GoOn has the processor go on with what is held no more.
-func (m *machine) GoOn() {
-	for inside.Of[interface{ GoingOn() bool }](m.first).GoingOn() {
-		pause()
+func (m *machine) DeliverFirst() {
+	for range 1 + m.IntN(4) {
+		e := m.newEvent()
+		m.want(e.id, m.accept(m.first, e), m.model.deliverFirst(e))
 	}
-	m.model.goOn(new(idem.Replayed))
+}
+
+func (m *machine) RedeliverFirst() {
+	e := m.anEvent()
+	m.want(e.id, m.accept(m.first, e), m.model.deliverFirst(e))
 }
 
 // Fail has the next runs of handlers for one lane fail.
@@ -417,8 +409,7 @@ func (m *machine) filter() (f idem.Filter) {
 		nil,
 		[]idem.State{idem.StateParked},
 		[]idem.State{idem.StatePending},
-		[]idem.State{stateRetrying},
-		[]idem.State{idem.StateUnhandled, idem.StateParked, idem.StatePending, stateRetrying},
+		[]idem.State{idem.StateUnhandled, idem.StateParked, idem.StatePending},
 	)
 	m.happens("  those", f)
 	return f
@@ -430,7 +421,6 @@ func (m *machine) Replay() {
 	for _, e := range m.model.find(f) {
 		m.model.replay(e, &wanted)
 	}
-	m.model.goOn(&wanted)
 	got, err := m.first.Replay(m.Context(), f)
 	m.want("replayed", counted(got), counted(wanted))
 	m.want("Replay's error", err, nil)
@@ -469,7 +459,7 @@ func (m *machine) Discard() {
 	}
 	found := m.model.find(f)
 	for _, e := range found {
-		e.state, e.inLane, e.held, e.claimed = idem.StateDiscarded, false, false, false
+		e.state, e.inLane, e.claimed = idem.StateDiscarded, false, false
 	}
 	n, err := m.inbox.Discard(m.Context(), f, "by hand")
 	m.want("discarded", n, int64(len(found)))
@@ -490,14 +480,9 @@ func (m *machine) Prune() {
 		m.happens("  parked ones, too", "")
 		m.inbox.Retention.Parked, old[idem.StateParked] = 50*24*time.Hour, true
 	}
-	for _, e := range m.model.events { // by the first of the two runs
-		if e.state == stateRetrying && m.model.route(e) == "ignored" {
-			e.state = idem.StateUnhandled
-		}
-	}
 	var wanted int64
 	maps.DeleteFunc(m.model.events, func(_ string, e *modelEvent) bool {
-		forget := e.aged && old[e.state] && !e.held
+		forget := e.aged && old[e.state]
 		if forget {
 			wanted++
 		}
@@ -586,4 +571,4 @@ func countsOf(s idem.Stats) counts {
 	return counts{s.Pending.Events, s.Unhandled.Events, s.Parked.Events, s.BlockedKeys}
 }
 
-var notDone = []idem.State{idem.StatePending, stateRetrying, idem.StateUnhandled, idem.StateParked}
+var notDone = []idem.State{idem.StatePending, idem.StateUnhandled, idem.StateParked}

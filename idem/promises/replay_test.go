@@ -446,7 +446,7 @@ func (s *app) wantReplayed(f idem.Filter, want idem.Replayed) {
 }
 
 // counted are the counts of a replay.
-func counted(r idem.Replayed) [3]int { return [3]int{r.Done, r.Failed, r.Unhandled} }
+func counted(r idem.Replayed) [4]int { return [4]int{r.Done, r.Failed, r.Unhandled, r.Left} }
 
 func (s *app) accept(body string, want idem.Outcome) {
 	s.Helper()
