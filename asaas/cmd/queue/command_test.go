@@ -170,7 +170,7 @@ func (a *account) application(t *testing.T, d time.Duration) (id string, broken 
 	server := httptest.NewServer(processor)
 	t.Cleanup(server.Close)
 	id = a.fake.AddWebhook(asaastest.Webhook{URL: server.URL + "/asaas", Token: token, Name: "shop", Events: []asaas.EventType{asaas.EventPaymentReceived}})
-	a.fake.Emit(asaastest.Event("PAYMENT_RECEIVED"), asaastest.Event("PAYMENT_RECEIVED"))
+	a.fake.Emit(asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_1")), asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_2")))
 	a.fake.Advance(d)
 	if err := processor.Drain(t.Context()); err != nil {
 		t.Fatal(err)
