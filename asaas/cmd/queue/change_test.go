@@ -108,6 +108,7 @@ func TestRecoverThatFailsExits1AndSaysWhy(t *testing.T) {
 		},
 	} {
 		a := newAccount(t)
+		a.hasParked = true
 		id, broken := a.application(t, time.Hour)
 		test.prepare(a, id, func() { broken.Store(false) })
 		status, _, complaints := a.queue(t, "recover", "-yes", "-try", "-every", "1ms", id)
@@ -199,6 +200,7 @@ func TestHandlersAreTriedOnlyIfAPersonOrAFlagSaysSo(t *testing.T) {
 		{"nobody is there, and nothing says it", nil, []string{"-yes"}, left, false},
 	} {
 		a := newAccount(t)
+		a.hasParked = true
 		id, broken := a.application(t, time.Hour)
 		broken.Store(false)
 		a.env["DATABASE_URL"] = a.database

@@ -157,6 +157,7 @@ func TestGaugesTellWhatWaits(t *testing.T) {
 	}
 
 	s.wantSeries("webhook.backlog.events", map[string]float64{
+		"source=asaas,state=pending":   2,
 		"source=asaas,state=unhandled": 0, "source=asaas,state=parked": 1,
 	})
 	oldest := series(s.collect()["webhook.backlog.oldest"])
