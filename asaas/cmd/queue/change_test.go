@@ -206,7 +206,7 @@ func TestHandlersAreTriedOnlyIfAPersonOrAFlagSaysSo(t *testing.T) {
 		a.env["DATABASE_URL"] = a.database
 		status, out, complaints := a.queueAnswering(t, test.typed, append([]string{"recover", id, "-every", "1ms"}, test.args...)...)
 		asked := strings.Contains(complaints, "The oldest event that failed is PAYMENT_RECEIVED evt_") && strings.Contains(complaints, "Try the handlers with it? ")
-		if status != 0 || !strings.HasPrefix(out, test.says) || asked != test.asked || len(a.changes()) != 1 {
+		if status != 4 || !strings.HasPrefix(out, test.says) || asked != test.asked || len(a.changes()) != 1 {
 			t.Errorf("%s: exit status %d, %q, %q, changes %v", test.why, status, out, complaints, a.changes())
 		}
 	}
