@@ -197,10 +197,12 @@ func TestHandlersAreTriedWithTheOldestFailedEventIfSomebodySaysSo(t *testing.T) 
 	inbox.Logger, inbox.MaxAttempts = slog.New(slog.DiscardHandler), 1
 	webhook := s.asaas.AddWebhook(asaastest.Webhook{Handler: inbox, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived}})
 	s.broken.Store(true)
-	s.sell(t, 2)
+	s.sell(t, 1)
 	if err := inbox.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	inbox.WorkFirst = true // and no workers: it answers 503
+	s.sell(t, 1)
 	oldest, client := charge(1), s.asaas.Client()
 	name := ""
 	for e, err := range inbox.List(t.Context(), idem.Filter{States: []idem.State{idem.StateParked}}) {

@@ -117,8 +117,8 @@ func TestWhatIsParkedIsReplayedThoughWatchingFails(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
 	s.broken.Store(true)
-	s.sell(t, 8)
-	s.asaas.Advance(24 * time.Hour)
+	s.park(t, 8)
+	s.sell(t, 1)
 	s.broken.Store(false)
 	client := s.asaas.Client()
 	var said []string

@@ -2,6 +2,7 @@ package guides
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -38,11 +39,10 @@ func TestBothVersionsOfAnApplicationSideBySideDoEachEventOnce(t *testing.T) {
 	events := asaas.NewDispatcher()
 	events.OnPaymentReceived(once(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error { return pay(ctx, tx, e.ID) }))
 	inbox := idem.NewInbox(pool, events)
-	inbox.WorkFirst = true
 	inbox.Logger = nil
 	now := func(id string) error {
 		_, err := inbox.Accept(t.Context(), (&delivery{id: id}).event())
-		return err
+		return errors.Join(err, inbox.Drain(t.Context()))
 	}
 	do := func(versions ...func(string) error) func(id string) {
 		return func(id string) {

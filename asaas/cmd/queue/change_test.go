@@ -108,6 +108,7 @@ func TestRecoverThatFailsExits1AndSaysWhy(t *testing.T) {
 		},
 	} {
 		a := newAccount(t)
+		a.hasParked = true
 		id, broken := a.application(t, time.Hour)
 		test.prepare(a, id, func() { broken.Store(false) })
 		status, _, complaints := a.queue(t, "recover", "-yes", "-try", "-every", "1ms", id)
@@ -199,12 +200,13 @@ func TestHandlersAreTriedOnlyIfAPersonOrAFlagSaysSo(t *testing.T) {
 		{"nobody is there, and nothing says it", nil, []string{"-yes"}, left, false},
 	} {
 		a := newAccount(t)
+		a.hasParked = true
 		id, broken := a.application(t, time.Hour)
 		broken.Store(false)
 		a.env["DATABASE_URL"] = a.database
 		status, out, complaints := a.queueAnswering(t, test.typed, append([]string{"recover", id, "-every", "1ms"}, test.args...)...)
 		asked := strings.Contains(complaints, "The oldest event that failed is PAYMENT_RECEIVED evt_") && strings.Contains(complaints, "Try the handlers with it? ")
-		if status != 0 || !strings.HasPrefix(out, test.says) || asked != test.asked || len(a.changes()) != 1 {
+		if status != 4 || !strings.HasPrefix(out, test.says) || asked != test.asked || len(a.changes()) != 1 {
 			t.Errorf("%s: exit status %d, %q, %q, changes %v", test.why, status, out, complaints, a.changes())
 		}
 	}

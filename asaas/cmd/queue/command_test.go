@@ -34,12 +34,13 @@ const token = "the-token-of-the-webhook-of-the-test"
 // account is an account at a fake Asaas, with the environment of a person who
 // looks after it.
 type account struct {
-	fake    *asaastest.Fake
-	env     map[string]string
-	events  asaas.EventStore                           // what the program is built with
-	printed func(line string)                          // called with each line of the output, as it comes
-	parks   bool                                       // the application answers first, and parks what fails
-	wait    func(context.Context, time.Duration) error // nil waits in real time
+	fake      *asaastest.Fake
+	env       map[string]string
+	events    asaas.EventStore                           // what the program is built with
+	printed   func(line string)                          // called with each line of the output, as it comes
+	parks     bool                                       // the application answers first, and parks what fails
+	hasParked bool                                       // the application has parked an event before
+	wait      func(context.Context, time.Duration) error // nil waits in real time
 
 	// Set by application:
 	database string
@@ -164,13 +165,20 @@ func (a *account) application(t *testing.T, d time.Duration) (id string, broken 
 		return nil
 	})
 	processor := idem.NewInbox(pool, events)
-	processor.WorkFirst, processor.MaxAttempts = !a.parks, 1 // without workers a failure is answered 503, so that the queue can be stopped
 	processor.Logger = slog.New(slog.DiscardHandler)
+	processor.MaxAttempts = 1
+	if a.hasParked {
+		_, err := processor.Accept(t.Context(), asaas.Identify(asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_0"))))
+		if err := errors.Join(err, processor.Drain(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	processor.WorkFirst = !a.parks // without workers a failure is answered 503, so that the queue can be stopped
 	a.handlers = processor
 	server := httptest.NewServer(processor)
 	t.Cleanup(server.Close)
 	id = a.fake.AddWebhook(asaastest.Webhook{URL: server.URL + "/asaas", Token: token, Name: "shop", Events: []asaas.EventType{asaas.EventPaymentReceived}})
-	a.fake.Emit(asaastest.Event("PAYMENT_RECEIVED"), asaastest.Event("PAYMENT_RECEIVED"))
+	a.fake.Emit(asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_1")), asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_2")))
 	a.fake.Advance(d)
 	if err := processor.Drain(t.Context()); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func TestDeliveriesAreCountedByWhatBecameOfThem(t *testing.T) {
 		}
 		return nil
 	}
-	p := s.inbox()
+	p := s.first()
 	occurred := time.Now().Add(-time.Hour).In(time.FixedZone("Brasília", -3*3600)).Format(time.DateTime)
 	received := asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("dateCreated", occurred))
 	s.deliver(p, received, http.StatusServiceUnavailable)
@@ -157,7 +157,7 @@ func TestGaugesTellWhatWaits(t *testing.T) {
 	}
 
 	s.wantSeries("webhook.backlog.events", map[string]float64{
-		"source=asaas,state=pending": 2, "source=asaas,state=retrying": 0,
+		"source=asaas,state=pending":   2,
 		"source=asaas,state=unhandled": 0, "source=asaas,state=parked": 1,
 	})
 	oldest := series(s.collect()["webhook.backlog.oldest"])

@@ -49,7 +49,7 @@ func TestDeliveryIsASpanThatTheHandlersWorkIsPartOf(t *testing.T) {
 		return nil
 	}
 	before := time.Now()
-	s.deliver(s.inbox(), asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("id", "evt_1")), http.StatusOK)
+	s.deliver(s.first(), asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("id", "evt_1")), http.StatusOK)
 
 	span := s.span(delivery)
 	if span.Parent.IsValid() || len(span.Links) > 0 || span.SpanKind != trace.SpanKindServer || span.Status.Code != codes.Unset {
@@ -153,7 +153,7 @@ func TestOnlySpansOfTheApplicationItselfBecomeParents(t *testing.T) {
 			r := asaastest.Request("/webhooks/asaas", token, asaastest.Event("PAYMENT_RECEIVED"))
 			r.Header.Set("traceparent", stranger)
 			ctx := c.middleware(s.Context(), r.Header)
-			s.send(s.inbox(), r.WithContext(ctx), http.StatusOK)
+			s.send(s.first(), r.WithContext(ctx), http.StatusOK)
 
 			span := s.span(delivery)
 			if parent := trace.SpanContextFromContext(ctx); c.child != (span.Parent.IsValid() && span.Parent.SpanID() == parent.SpanID()) {
@@ -172,7 +172,7 @@ func TestOnlySpansOfTheApplicationItselfBecomeParents(t *testing.T) {
 func TestSpanOfARefusedDeliveryNamesTheReasonAndIsNoError(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, idemotel.Settings{})
-	s.send(s.inbox(), asaastest.Request("/webhooks/asaas", "wrong", asaastest.Event("PAYMENT_RECEIVED")), http.StatusUnauthorized)
+	s.send(s.first(), asaastest.Request("/webhooks/asaas", "wrong", asaastest.Event("PAYMENT_RECEIVED")), http.StatusUnauthorized)
 	span := s.span("webhook delivery")
 	want := map[string]string{"webhook.source": "asaas", "webhook.outcome": "refused", "webhook.reason": "wrong_token"}
 	if diff := cmp.Diff(want, attributes(span)); diff != "" {

@@ -128,7 +128,7 @@ func TestGaugesTellWhatWaits(t *testing.T) {
 	}
 
 	s.wantSeries("webhook_backlog_events", map[string]float64{
-		"source=asaas,state=pending": 2, "source=asaas,state=retrying": 0,
+		"source=asaas,state=pending":   2,
 		"source=asaas,state=unhandled": 0, "source=asaas,state=parked": 1,
 	})
 	oldest := series(s.scrape()["webhook_backlog_oldest_seconds"])

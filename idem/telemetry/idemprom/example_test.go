@@ -62,7 +62,6 @@ func ExampleCollector_Instrument() {
 	// Output:
 	// webhook_backlog_events{source="asaas",state="parked"} 0
 	// webhook_backlog_events{source="asaas",state="pending"} 0
-	// webhook_backlog_events{source="asaas",state="retrying"} 0
 	// webhook_backlog_events{source="asaas",state="unhandled"} 0
 	// webhook_deliveries_total{outcome="done",source="asaas",type="PAYMENT_RECEIVED"} 1
 	// webhook_deliveries_total{outcome="duplicate",source="asaas",type="PAYMENT_RECEIVED"} 1

@@ -129,7 +129,7 @@ func TestPrometheusScrapesTheMetricsAndFindsTheParkedEvent(t *testing.T) {
 	p := startPrometheus(t, s.url)
 	s.everything()
 	s.work = func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return idem.NoRetry(errNoOrder) }
-	s.deliver(s.inbox(), token, asaastest.Event("PAYMENT_RECEIVED"), http.StatusOK) // and parked
+	s.deliver(s.first(), token, asaastest.Event("PAYMENT_RECEIVED"), http.StatusOK) // and parked
 
 	p.eventually("two scrapes of all metrics", func() bool {
 		n, err := p.query(`count_over_time(webhook_attempts_total[1m]) > 1`)
