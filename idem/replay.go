@@ -159,8 +159,12 @@ func (r *runner) replay(ctx context.Context, key string) (Event, Outcome, error)
 	if outcome == "" {
 		outcome = Retrying
 	}
+	observed := outcome
+	if outcome == Pending { // no attempt was made
+		observed = ""
+	}
 	failed := c.State == store.Parked || c.SinceFailure != nil || c.Crashes > 0
-	s.report(ctx, Observation{Event: e, Outcome: outcome, Err: wrap(e, err), AtLast: outcome == Done && failed})
+	s.report(ctx, Observation{Event: e, Outcome: observed, Err: wrap(e, err), AtLast: outcome == Done && failed})
 	return e, outcome, err
 }
 

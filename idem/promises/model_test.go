@@ -52,7 +52,7 @@ func TestInboxIsItsModel(t *testing.T) {
 
 func newModelApp(t *testing.T) *modelApp {
 	t.Helper()
-	s := &modelApp{app: newApp(t)}
+	s := &modelApp{app: openApp(t, poolOf(t, 10))}
 	s.workersElsewhere("notes")
 	s.exec(`alter table effects add column place bigserial, add column lane text`)
 	return s
