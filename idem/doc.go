@@ -70,7 +70,7 @@
 //     Package health reports that where it is more than one of twenty.
 //
 // Where no workers run, neither here nor elsewhere, a try that fails is answered 503, and nothing is stored: the
-// provider delivers the event again. That is the form for functions without a process of their own. An event that
+// provider delivers the event again. An error of [NoRetry] parks the event. That is the form for functions without a process of their own. An event that
 // always fails then keeps failing, until the provider stops its queue.
 //
 // # While Postgres is unavailable

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/idem/internal/handling"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -35,6 +36,8 @@ func (i *Inbox) workFirst(ctx context.Context, e Event) result {
 			return i.storeTried(ctx, e, v)
 		case isRevivable(v.found.State): // it waits for a replay
 			return result{outcome: Duplicate, conflict: v.found.Conflict}
+		case handling.IsFinal(v.err):
+			return i.storeUnprocessed(ctx, e, StateParked, v.err)
 		case v.err == nil:
 			v.err = errBusy
 		}

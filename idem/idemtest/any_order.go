@@ -88,7 +88,7 @@ func (o *anyOrder) mode() string {
 	if o.byWorkers {
 		return "an inbox"
 	}
-	return "inline"
+	return "work first"
 }
 
 // names lists the types of events in an order.

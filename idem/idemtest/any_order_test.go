@@ -115,13 +115,13 @@ func TestAnyOrderFindsHandlersThatAnOrderBreaks(t *testing.T) {
 				return err
 			}, fact,
 			[]string{
-				"inline, in the order PAYMENT_CONFIRMED, PAYMENT_REFUNDED, PAYMENT_RECEIVED: the order is RECEIVED, and 0.00 in 2 are booked",
+				"work first, in the order PAYMENT_CONFIRMED, PAYMENT_REFUNDED, PAYMENT_RECEIVED: the order is RECEIVED, and 0.00 in 2 are booked",
 				"3 trials had wrong effects: the rest is not tried",
 			},
 		},
 		"a late event is skipped, and its money with it": {
 			newest, skipLate,
-			[]string{"inline, in the order PAYMENT_CONFIRMED, PAYMENT_REFUNDED, PAYMENT_RECEIVED: the order is REFUNDED, and -129.90 in 1 are booked"},
+			[]string{"work first, in the order PAYMENT_CONFIRMED, PAYMENT_REFUNDED, PAYMENT_RECEIVED: the order is REFUNDED, and -129.90 in 1 are booked"},
 		},
 		"it gives an early event up": {
 			newest, func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
@@ -135,7 +135,7 @@ func TestAnyOrderFindsHandlersThatAnOrderBreaks(t *testing.T) {
 				return fact(ctx, tx, e)
 			},
 			[]string{
-				"inline, in the order PAYMENT_CONFIRMED, PAYMENT_REFUNDED, PAYMENT_RECEIVED: PAYMENT_REFUNDED was answered 200, parked: ",
+				"work first, in the order PAYMENT_CONFIRMED, PAYMENT_REFUNDED, PAYMENT_RECEIVED: PAYMENT_REFUNDED was answered 200, parked: ",
 				"nobody has paid",
 			},
 		},
@@ -143,7 +143,7 @@ func TestAnyOrderFindsHandlersThatAnOrderBreaks(t *testing.T) {
 			newest, func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 				return pgx.ErrNoRows
 			},
-			[]string{"inline, in the order PAYMENT_CONFIRMED, PAYMENT_RECEIVED, PAYMENT_REFUNDED: it still fails after all others were handled: PAYMENT_REFUNDED was answered 503, retrying: "},
+			[]string{"work first, in the order PAYMENT_CONFIRMED, PAYMENT_RECEIVED, PAYMENT_REFUNDED: it still fails after all others were handled: PAYMENT_REFUNDED was answered 503, retrying: "},
 		},
 	} {
 		t.Run(why, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestAnyOrderTriesAnInboxAsItsEventsArrive(t *testing.T) {
 	}
 	says := anyOrderOf(t, inInboxOnly, fact, life(), lifeEnded)
 	const want = "an inbox, in the order PAYMENT_CONFIRMED, PAYMENT_REFUNDED, PAYMENT_RECEIVED: the order is RECEIVED, and 0.00 in 2 are booked"
-	if !strings.Contains(says, want) || strings.Contains(says, "inline") {
+	if !strings.Contains(says, want) || strings.Contains(says, "work first") {
 		t.Errorf("it does not say %q:\n%s", want, says)
 	}
 }

@@ -24,9 +24,9 @@ const (
 	addressVariable  = "BROKERTEST_ADDRESS"
 	databaseVariable = "BROKERTEST_DATABASE"
 
-	consumeIntoInbox     = "consume into an inbox"
-	consumeFirst = "consume and work first"
-	relayDeliveries      = "relay deliveries"
+	consumeIntoInbox = "consume into an inbox"
+	consumeFirst     = "consume and work first"
+	relayDeliveries  = "relay deliveries"
 )
 
 // Main is m.Run for the TestMain of a module. The tests that kill processes start the

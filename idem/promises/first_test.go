@@ -1,0 +1,223 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health/check"
+)
+
+// newFirstApp is an app whose deliveries go to an inbox that works first, beside workers that are alive elsewhere.
+func newFirstApp(t *testing.T) *app {
+	t.Helper()
+	s := newInboxApp(t)
+	s.inbox.WorkFirst = true
+	s.workersElsewhere("notes")
+	return s
+}
+
+// The try counts nothing: the first attempt of the workers is number one.
+func TestFirstTryThatFailsIsStoredDueAndCountsNothing(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]idem.Handler[*note]{
+		"an error": payAndFail,
+		"a panic":  func(context.Context, pgx.Tx, *note) error { panic("nil order") },
+		"no retry": func(context.Context, pgx.Tx, *note) error { return idem.NoRetry(errors.New("no such order")) },
+		"a time": func(context.Context, pgx.Tx, *note) error {
+			return idem.RetryAt(time.Now().Add(time.Hour), errors.New("closed"))
+		},
+		"AnswerWithin is over": func(ctx context.Context, tx pgx.Tx, n *note) error {
+			_, err := tx.Exec(ctx, `select pg_sleep(60)`)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newFirstApp(t)
+			s.inbox.AnswerWithin = 300 * time.Millisecond
+			runs := 0
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if runs++; runs == 1 {
+					return fails(ctx, tx, n)
+				}
+				return pay(ctx, tx, n)
+			})
+			s.wantAnswer(paid("e1"), http.StatusOK)
+			s.wantRow("e1", "(state, attempts, crashes, starts, last_error)", "(pending,0,0,0,)")
+			s.wantEffects(0)
+			if o := s.outcomes(); len(o) != 1 || o[0] != idem.Pending || s.observed[0].Err == nil {
+				t.Errorf("observed %v, want one that is pending, with the error of its try", o)
+			}
+			s.drain(1)
+			s.wantEffects(1)
+			s.wantState("e1", idem.StateDone)
+		})
+	}
+}
+
+// Other forms of the same wait for workers, and the delivery waits for none of them.
+func TestFirstTryThatMayNotBeginIsStored(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(s *app){
+		"an earlier event is pending": func(s *app) {
+			s.exec(earlierEvent)
+			s.exec(`update idem_payloads set due_at = now() + interval '1 hour'`)
+		},
+		"an earlier event is parked": func(s *app) {
+			s.exec(earlierEvent)
+			s.exec(`update idem_events set state = 'parked'; update idem_payloads set due_at = null`)
+		},
+		"another of its entity is processed": func(s *app) {
+			s.session(`begin; select pg_advisory_xact_lock(hashtextextended('notes//o1', 'idem_events'::regclass::oid::bigint))`)
+		},
+		"no connection is free": func(s *app) {
+			for range 3 {
+				conn, err := s.pool.Acquire(s.Context())
+				if err != nil {
+					s.Fatal(err)
+				}
+				s.Cleanup(conn.Release)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newFirstApp(t)
+			s.on(func(context.Context, pgx.Tx, *note) error { t.Error("it was tried"); return nil })
+			before(s)
+			s.wantAnswer(paid("e1"), http.StatusOK)
+			s.wantRow("e1", "(state, attempts)", "(pending,0)")
+		})
+	}
+}
+
+// earlierEvent is an event of entity o1.
+const earlierEvent = `
+insert into idem_events (event, type, key, state) values ('notes//e0', 'paid', 'o1', 'pending');
+insert into idem_payloads (event, source, lane, due_at, received_at, body) values ('notes//e0', 'notes', 'notes//o1', now(), now() - interval '1 minute', '{}')`
+
+// Nobody would process it.
+func TestFirstTryThatFailsWhereNoWorkersRunIsDeliveredAgain(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.inbox.WorkFirst = true
+	fails := true
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		switch {
+		case n.ID == "final":
+			return idem.NoRetry(errors.New("no such order"))
+		case fails:
+			return payAndFail(ctx, tx, n)
+		}
+		return pay(ctx, tx, n)
+	})
+	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.wantState("e1", "")
+	fails = false
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantState("e1", idem.StateDone)
+	s.wantAnswer(about("final", "paid", "o2"), http.StatusOK)
+	s.wantState("final", idem.StateParked)
+	s.wantAnswer(about("final", "paid", "o2"), http.StatusOK) // a duplicate: it is stored
+	s.wantState("final", idem.StateParked)
+	s.wantEffects(1)
+}
+
+// Sixteen handlers wait for one row of the application's. First tries leave a connection to store events with.
+func TestHandlersThatWaitForOneRowLeaveAConnectionToStoreEvents(t *testing.T) {
+	t.Parallel()
+	s := newFirstApp(t)
+	s.inbox.AnswerWithin = time.Second
+	s.exec(`create table shop (id int primary key); insert into shop values (1)`)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if _, err := tx.Exec(ctx, `select from shop where id = 1 for update`); err != nil {
+			return err
+		}
+		return pay(ctx, tx, n)
+	})
+	holder := s.session(`begin; select from shop for update`)
+	stop := s.start(s.inbox)
+	defer stop()
+	var deliveries sync.WaitGroup
+	for n := range 16 {
+		deliveries.Go(func() { s.wantAnswer(about(fmt.Sprint(n), "paid", fmt.Sprint(n)), http.StatusOK) })
+	}
+	deliveries.Wait()
+	if _, err := holder.Exec(t.Context(), `rollback`); err != nil {
+		t.Fatal(err)
+	}
+	s.until(`select count(*) = 16 from effects`)
+}
+
+// Its handler is still calling a bank, say: the workers of this process leave the event alone.
+func TestFirstTryWhoseHandlerDoesNotReturnIsNotRepeatedWhileItRuns(t *testing.T) {
+	t.Parallel()
+	s := newFirstApp(t)
+	s.inbox.AnswerWithin = 100 * time.Millisecond
+	release := make(chan struct{})
+	var running, most, runs atomic.Int32
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		defer running.Add(-1)
+		most.Store(max(most.Load(), running.Add(1)))
+		if runs.Add(1) == 1 {
+			<-release
+		}
+		return pay(ctx, tx, n)
+	})
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantState("e1", idem.StatePending)
+	s.start(s.inbox)
+	s.until(`select starts > 2 from idem_events`) // workers have met it again and again
+	close(release)
+	s.wantWorked(idem.Done)
+	if most.Load() != 1 || runs.Load() != 2 {
+		t.Errorf("its handler ran %d times, %d at once, want twice and one at a time", runs.Load(), most.Load())
+	}
+	s.wantEffects(1)
+}
+
+// Of a handler that is slower, the work outside of the transaction is done twice.
+func TestHealthIsRedWhereFirstTriesTakeTooLong(t *testing.T) {
+	t.Parallel()
+	s := newFirstApp(t)
+	s.inbox.AnswerWithin = 50 * time.Millisecond
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if strings.HasPrefix(n.ID, "slow") {
+			_, err := tx.Exec(ctx, `select pg_sleep(60)`)
+			return err
+		}
+		return nil
+	})
+	says := func() (c check.Result) {
+		for _, c = range s.inbox.Examine(t.Context(), check.Limits{}) {
+			if c.Name == "answer within" {
+				return c
+			}
+		}
+		t.Error("there is no such check")
+		return c
+	}
+	s.wantAnswer(about("slow1", "paid", "s1"), http.StatusOK)
+	for n := range 19 {
+		s.inbox.AnswerWithin = time.Second
+		s.wantAnswer(about(fmt.Sprint(n), "paid", fmt.Sprint(n)), http.StatusOK)
+	}
+	if c := says(); !c.Healthy {
+		t.Errorf("one of twenty is slow, and it says %+v", c)
+	}
+	s.inbox.AnswerWithin = 50 * time.Millisecond
+	s.wantAnswer(about("slow2", "paid", "s2"), http.StatusOK)
+	if c := says(); c.Healthy || !strings.Contains(c.Says, "of the last 21 first tries AnswerWithin has ended 2") {
+		t.Errorf("two of twenty-one are slow, and it says %+v", c)
+	}
+}
