@@ -282,36 +282,10 @@ func (s *till) wantLedger(want ...string) {
 	}
 }
 
-// untilLedger waits until the ledger has n entries.
-func (s *till) untilLedger(n int) {
-	s.Helper()
-	s.until(`select count(*) = $1 from ledger`, n)
-}
-
-// run has the processor go on with what is freed, as Serve does.
-func (s *till) run(p *idem.Inbox) {
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }()
-	s.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			s.Errorf("Run = %v", err)
-		}
-	})
-}
-
 func (s *till) replays(f idem.Filter, want idem.Replayed) {
 	s.Helper()
 	if got, err := s.first.Replay(s.Context(), f); counted(got) != counted(want) || err != nil {
 		s.Errorf("Replay = %+v, %v, want %+v\n%s", got, err, want, s.logged())
-	}
-}
-
-func (s *till) accepts(p *idem.Inbox, e idem.Event, want idem.Outcome) {
-	s.Helper()
-	if got, err := p.Accept(s.Context(), e); got != want || want.Acknowledged() != (err == nil) {
-		s.Errorf("Accept of %s = %s, %v, want %s\n%s", e.ID, got, err, want, s.logged())
 	}
 }
 

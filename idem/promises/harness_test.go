@@ -111,15 +111,13 @@ type app struct {
 	worked   chan idem.Observation // attempts of workers
 }
 
-// newProcessor is another processor on the same database and handlers: what
+// newFirst is another inbox that works first, on the same database and handlers: what
 // another process would be.
 func (s *app) newFirst() *idem.Inbox {
 	p := newFirst(s.pool, s.notes)
 	p.Observe, p.Logger = s.observe, s.logger()
 	return p
 }
-
-const stateRetrying idem.State = "retrying"
 
 // nowhere is a pool of a database that does not exist, for deliveries that must not come to it.
 var nowhere = func() *pgxpool.Pool {

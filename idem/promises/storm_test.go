@@ -74,12 +74,11 @@ func TestModeChangesWithEventsThatAreNotDoneAndLosesNone(t *testing.T) {
 // events each.
 type lanes struct {
 	*app
-	inboxes   []*idem.Inbox
-	processor *idem.Inbox
-	calm      atomic.Bool // handlers do not fail any more
-	repairs   bool        // what is done by hand may find an event that workers do not
-	running   [laneCount]atomic.Int32
-	stored    [laneCount]atomic.Int32 // events of each
+	inboxes []*idem.Inbox
+	calm    atomic.Bool // handlers do not fail any more
+	repairs bool        // what is done by hand may find an event that workers do not
+	running [laneCount]atomic.Int32
+	stored  [laneCount]atomic.Int32 // events of each
 }
 
 func (l *lanes) handle(ctx context.Context, tx pgx.Tx, n *note) error {
