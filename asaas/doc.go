@@ -23,11 +23,11 @@
 // # Receive events
 //
 // Each event carries the whole charge. [Dispatcher.OnPayment] gets all of them, and package charges copies the newest
-// into the row of its charge: the function gets the difference.
+// into the row of its charge: the function sets an order to the sum of its charges.
 //
 //	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
-//	events.OnPayment(charges.Handler(changed)) // go doc github.com/paghooks/paghooks/asaas/charges
-//	events.OnPaymentOverdue(remind)            // one type, in the same transaction
+//	events.OnPayment(charges.Orders(paid)) // go doc github.com/paghooks/paghooks/asaas/charges
+//	events.OnPaymentOverdue(remind)        // one type, in the same transaction
 //	inbox := idem.NewInbox(pool, events)
 //	http.Handle("POST /webhooks/asaas", inbox)
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox)

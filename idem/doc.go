@@ -28,7 +28,7 @@
 //
 //	if err := idem.Migrate(ctx, pool); err != nil { … }
 //	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
-//	events.OnPayment(charges.Handler(changed))
+//	events.OnPayment(charges.Orders(paid))
 //	inbox := idem.NewInbox(pool, events)
 //	http.Handle("POST /webhooks/asaas", inbox)
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox)

@@ -29,7 +29,8 @@ create table orders (
     id       text primary key, -- which the shop sends to Asaas as externalReference, to Zelta Pay as metadata.orderId
     total    numeric(12, 2) not null,
     currency text           not null,
-    paid     numeric(12, 2) not null default 0 -- ship it once this reaches its total: interest comes on top
+    paid     numeric(12, 2) not null default 0,
+    settled  numeric(12, 2) not null default 0 -- of paid, without interest: ship the order once this reaches its total
 );
 create table zeltapay_payments ( -- said by events in either of its layouts: see examples/zeltapay
     order_id text not null,
@@ -56,7 +57,7 @@ func newShop(ctx context.Context, pool *pgxpool.Pool) (*shop, error) {
 		return nil, err
 	}
 	payments := asaas.NewDispatcher(asaasToken)
-	payments.OnPayment(charges.Handler(changed))
+	payments.OnPayment(charges.Orders(paid))
 	payments.Ignore(asaas.EventPaymentBankSlipViewed, asaas.EventPaymentCheckoutViewed)
 	links := zeltapay.NewDispatcher(zeltapaySecret)
 	links.OnPaymentSuccess(succeeded)
@@ -77,15 +78,11 @@ func (s *shop) serve(ctx context.Context, server *http.Server) error {
 // need not ask whether the event came before. If it returns an error, the event is tried again. If it
 // returns nil, the event is done for good.
 
-// changed adds what is paid of a charge, or what was given back, to its order. It is right in any order of a
-// charge's events.
-func changed(ctx context.Context, tx pgx.Tx, c charges.Change) error {
-	order := c.After.ExternalReference.Or("")
-	if order == "" || c.Paid().IsZero() {
-		return nil // money that nobody asked for stays in asaas_charges
-	}
-	updated, err := tx.Exec(ctx, `update orders set paid = paid + $1 where id = $2`, c.Paid(), order)
-	return oneOrder(updated.RowsAffected(), err)
+// paid sets an order to the sum of its charges, whatever happened to them. Money that names no order stays in
+// asaas_charges.
+func paid(ctx context.Context, tx pgx.Tx, o charges.Order) (orders int64, err error) {
+	updated, err := tx.Exec(ctx, `update orders set paid = $1, settled = $2 where id = $3`, o.Paid, o.Settled, o.Reference)
+	return updated.RowsAffected(), err
 }
 
 // succeeded stores a payment, and sets its order to the sum of its payments. If one payment comes in both of
@@ -107,7 +104,7 @@ func succeeded(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
 		return err
 	}
 	_, err = tx.Exec(ctx, `
-		update orders set paid = (select sum(cents) / 100 from (
+		update orders set (paid, settled) = (select sum(cents) / 100, sum(cents) / 100 from (
 			select coalesce(sum(cents) filter (where not nested), sum(cents)) as cents
 			from zeltapay_payments where order_id = $1 group by link) as links)
 		where id = $1`, order)

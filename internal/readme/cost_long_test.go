@@ -37,6 +37,7 @@ func TestTheProgramHandlesAnEventInOneTransactionOfFewStatements(t *testing.T) {
 		t.Fatalf("the program does not open its pool by %s", opens)
 	}
 	code.text = strings.Replace(code.text, opens, "traced(", 1) + tracer
+	code.text = strings.Replace(code.text, `"context"`, "\"context\"\n\t\"fmt\"", 1)
 	deliver, _, log := startLogged(t, buildInto(t, t.TempDir(), code), url, token)
 	if err := charges.Filled(t.Context(), pool, "", time.Time{}); err != nil {
 		t.Fatal(err)
@@ -45,12 +46,13 @@ func TestTheProgramHandlesAnEventInOneTransactionOfFewStatements(t *testing.T) {
 	pix.Payment.ExternalReference = value.Of("order-1")
 	s.send(t, asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000)).Created()) // the first one also makes the account known
 	var want [][]string
+	sets := []string{"select pg_advisory_xact_lock($1 #", "select coalesce(sum(settled), 0),", "with o as"}
 	for _, event := range []struct {
 		body []byte
 		work []string // beside the copy of the charge
 	}{
-		{pix.Created(), nil},
-		{pix.Received(), []string{"update orders set"}},
+		{pix.Created(), sets},
+		{pix.Received(), sets},
 		{boleto.Created(), nil},
 		{boleto.Overdue(), []string{"insert into reminders"}},
 	} {
@@ -64,7 +66,7 @@ func TestTheProgramHandlesAnEventInOneTransactionOfFewStatements(t *testing.T) {
 	}
 }
 
-var executes = regexp.MustCompile(`(?m)^session (\d+) executes "(?:\\n)*(\S+(?: \S+){0,2})`)
+var executes = regexp.MustCompile(`(?m)^session (\d+) executes "(?:\\[nt])*(\S+(?: \S+){0,2})`)
 
 // attempts returns the first words of the statements of each transaction that copies a charge, and of those that follow
 // it outside of a transaction.
