@@ -81,7 +81,7 @@ func TestOneDeliveryFailsWhenTheNetworkForgetsThePool(t *testing.T) {
 				return pay(ctx, tx, n)
 			})
 			for n := range conns {
-				deliveries.Go(func() { s.accept(paid(fmt.Sprint(n)), idem.Done) })
+				deliveries.Go(func() { s.accept(about(fmt.Sprint(n), "paid", fmt.Sprint(n)), idem.Done) })
 			}
 			deliveries.Wait()
 			proxy.Forget()
@@ -157,7 +157,7 @@ func TestAttemptWhoseBeginTheNetworkForgetsKeepsNoOtherWaiting(t *testing.T) {
 			func(ctx context.Context, s *app, _ int) error { return s.inbox.Drain(ctx) },
 		},
 		"a replay that has found an earlier event": {
-			pgproxy.BeforeSent, "Bind", "rollback",
+			pgproxy.BeforeSent, "Query", "rollback",
 			func(ctx context.Context, s *app, n int) {
 				s.exec(`update idem_payloads set lane = null`) // done with by now
 				s.store(letter(fmt.Sprint("bad", n), "o1", 2*n), letter(fmt.Sprint("e", n), "o1", 2*n+1))

@@ -281,13 +281,18 @@ func (s *app) await(ctx context.Context, question string, args ...any) error {
 	return nil
 }
 
-// startDelivery delivers e1, whose handler goes on once another delivery waits for it. It
-// returns when the handler runs; delivered waits for the answer.
+// startDelivery delivers e1, whose handler goes on once something waits for a lock. It returns when the handler runs;
+// delivered waits for the answer.
 func (s *app) startDelivery() (delivered func()) {
+	return s.startDeliveryUntil(func(ctx context.Context) error { return s.await(ctx, blocked) })
+}
+
+// startDeliveryUntil is startDelivery with a handler that goes on once until returns.
+func (s *app) startDeliveryUntil(until func(context.Context) error) (delivered func()) {
 	entered := make(chan struct{})
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		close(entered) // panics in a second run
-		if err := s.await(ctx, blocked); err != nil {
+		if err := until(ctx); err != nil {
 			return err
 		}
 		return pay(ctx, tx, n)

@@ -77,8 +77,8 @@ func TestNoPayloadIsLostWhenItsRowMoves(t *testing.T) {
 // the application, stays where it is in the order.
 func TestEventThatComesAgainWithAnotherKeyKeepsItsPlace(t *testing.T) {
 	t.Parallel()
-	for _, inline := range []bool{false, true} {
-		t.Run(fmt.Sprintf("inline=%t", inline), func(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		t.Run(fmt.Sprintf("WorkFirst=%t", first), func(t *testing.T) {
 			t.Parallel()
 			s := newInboxApp(t)
 			fixed := false
@@ -92,11 +92,9 @@ func TestEventThatComesAgainWithAnotherKeyKeepsItsPlace(t *testing.T) {
 			s.drain(1)
 			s.store(letter("d", "o2", 5))
 			fixed = true
-			accept := s.inbox.Accept
-			if inline {
-				accept = s.first.Accept
-			}
-			if _, err := accept(t.Context(), letter("a", "o2", 1)); err != nil {
+			s.inbox.WorkFirst = first
+			s.workersElsewhere("notes")
+			if _, err := s.inbox.Accept(t.Context(), letter("a", "o2", 1)); err != nil {
 				t.Fatal(err)
 			}
 			s.drain()

@@ -214,7 +214,7 @@ func tryOne(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (ide
 
 // aliveElsewhere has a worker be alive, over a connection of its own.
 func aliveElsewhere(ctx context.Context, p *pgxpool.Pool) error {
-	const alive = `insert into idem_workers (id, source, host, pid, started_at, seen_at) values (1, 'notes', 'shop-1', 7, now(), now())
+	const alive = `insert into idem_workers (id, source, host, pid, started_at, seen_at) values (2, 'notes', 'shop-1', 7, now(), now())
 		on conflict (id) do update set seen_at = now()`
 	_, err := beside(ctx, p, alive+"; commit", func(*pgx.Conn) (idem.Outcome, error) { return "", nil })
 	return err
@@ -470,7 +470,7 @@ func discard(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (id
 
 func replayPending(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
 	i := quietInbox(p, source)
-	replayed, err := i.Replay(ctx, idem.Filter{IDs: []string{id}, States: []idem.State{idem.StatePending}})
+	replayed, err := i.Replay(ctx, idem.Filter{IDs: []string{id}, States: []idem.State{idem.StatePending, idem.StateParked}})
 	if err == nil && replayed.Failed > 0 { // the connection broke under the handler
 		return idem.Retrying, nil
 	}

@@ -426,7 +426,7 @@ func (r *rig) redeliver(id string) {
 	i := quietInbox(r.app.pool, path{handler: pay}.source())
 	for _, id := range r.ids(id) {
 		want := idem.Duplicate
-		if got := r.stored(id); got == unhandled || got == parked {
+		if got := r.stored(id); got == unhandled || got == parked || got.State == "" { // the last one was answered 503, or not at all
 			want = idem.Pending
 		}
 		if o, err := i.Accept(r.Context(), identify([]byte(paid(id)))); o != want {

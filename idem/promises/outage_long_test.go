@@ -42,7 +42,7 @@ func TestBrokerThatHangsLeavesThreeQuartersOfThePoolToReceivers(t *testing.T) {
 	<-hang
 	var deliveries sync.WaitGroup
 	for n := range 6 {
-		deliveries.Go(func() { s.wantAnswer(paid(fmt.Sprint("e", n)), http.StatusOK) })
+		deliveries.Go(func() { s.wantAnswer(about(fmt.Sprint("e", n), "paid", fmt.Sprint(n)), http.StatusOK) })
 	}
 	deliveries.Wait()
 	if n := most.Load(); n != 2 {

@@ -5,7 +5,6 @@ package promises_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -88,14 +87,11 @@ func TestErrorOfATimeoutSaysWhatTookHowLongAndWhatToDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newApp(t)
+			s := newInboxApp(t)
 			s.on(c.handler)
-			s.first.Timeout = 5 * time.Second // which it has to begin in
-			for range 10 {                    // a failure that is not counted in a second is delivered again
-				if status, _ := s.deliver(paid("e1")); status == http.StatusOK {
-					break
-				}
-			}
+			s.inbox.Timeout, s.inbox.MaxAttempts = 5*time.Second, 1 // which it has to begin in
+			s.store(letter("e1", "o1", 1))
+			s.drain(1)
 			var said string
 			for _, e := range s.listed(idem.Filter{States: []idem.State{idem.StateParked}}) {
 				said = e.LastError

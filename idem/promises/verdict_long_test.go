@@ -99,13 +99,11 @@ func TestFailureIsCountedWhateverTheDatabasesEncoding(t *testing.T) {
 			s.first.RedactError, s.inbox.RedactError = says, says
 			s.on(payAndFail)
 			idem.Handle(&s.notes.Routes, "odd", func(context.Context, pgx.Tx, *struct{ ID int }) error { return nil })
-			s.wantAnswer(paid("inline"), http.StatusServiceUnavailable)
 			s.wantAnswer(`{"id":"undecoded","type":"odd"}`, http.StatusOK)
 			s.store(letter("worker", "o2", 1))
 			s.drain(1)
 			s.wantReplayed(idem.Filter{IDs: []string{"undecoded"}}, idem.Replayed{Failed: 1})
 			const columns = `(state, last_error, (select jsonb_array_length(failures) from idem_payloads p where p.event = idem_events.event))`
-			s.wantRow("inline", columns, `(retrying,"n?o h? ?",1)`)
 			s.wantRow("undecoded", columns, `(parked,"n?o h? ?",2)`)
 			s.wantRow("worker", columns, `(parked,"n?o h? ?",1)`)
 		})
