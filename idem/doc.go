@@ -18,7 +18,7 @@
 // [pgx.Tx], per event. HTTP calls, e-mails and messages that a handler sends
 // happen at least once, unless they go through a row of that transaction. Two
 // events of one payment, such as PAYMENT_CONFIRMED and PAYMENT_RECEIVED, are two
-// events: money is booked by what they changed of the payment, as package asaas/charges does.
+// events: an order is set to the sum of its payments, as package asaas/charges does.
 //
 // # Receive events
 //
