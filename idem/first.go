@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem/internal/handling"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -36,7 +37,7 @@ func (i *Inbox) workFirst(ctx context.Context, e Event) result {
 			return i.storeTried(ctx, e, v)
 		case isRevivable(v.found.State): // it waits for a replay
 			return result{outcome: Duplicate, conflict: v.found.Conflict}
-		case v.err != nil && i.isDone(ctx, e): // by the handler, with a COMMIT of its own
+		case pgtx.WorkFailed(v.err) && i.isDone(ctx, e): // by the handler, with a COMMIT of its own
 			return result{outcome: Duplicate, err: v.err}
 		case handling.IsFinal(v.err):
 			return i.storeUnprocessed(ctx, e, StateParked, v.err)

@@ -43,6 +43,16 @@ func TestURLDecidesTheAccount(t *testing.T) {
 			t.Errorf("%s: %d", delivery.reason, got)
 		}
 	}
+	for left := 1; left > 0; {
+		if err := database.QueryRow(t.Context(), `select count(*) from idem_events where state <> 'done'`).Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("%d events are not done", left)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 	rows, err := database.Query(t.Context(), `select account || ' ' || id || ' ' || paid from orders order by account`)
 	if err != nil {
 		t.Fatal(err)

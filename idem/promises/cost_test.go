@@ -161,7 +161,7 @@ func TestWhatIsAskedForPagesReadsNoEventThatIsDone(t *testing.T) {
 		insert into idem_events (event, type, key, state) select 'notes//p' || n, 'paid', 'order-' || n / 3, 'pending' from generate_series(1, 3000) n;
 		insert into idem_payloads (event, source, lane, received_at, body)
 		select event, 'notes', 'notes//' || key, received_at, '{"id":"p"}' from idem_events where state = 'pending';` + vacuum + ";" + analyze)
-	f := store.Filter{Source: "notes"}
+	f := store.Filter{Source: "notes", States: []string{store.Pending}}
 	for name, ask := range map[string]func(context.Context, store.DB) (int, error){
 		"CountOpen": func(ctx context.Context, db store.DB) (int, error) {
 			all, err := store.CountOpen(ctx, db, "notes")
