@@ -19,7 +19,7 @@ import (
 // program has, and those of a request.
 const surroundings = `func _(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte, token string,
 	pool *pgxpool.Pool, tx pgx.Tx, events *asaas.Dispatcher, first *idem.Inbox, deliveries *expvar.Map,
-	inbox *idem.Inbox, must func(error), webhookID string, changed func(context.Context, pgx.Tx, charges.Change) error) error {`
+	inbox *idem.Inbox, must func(error), webhookID string, paid func(context.Context, pgx.Tx, charges.Order) (int64, error)) error {`
 
 // imports are the packages that a snippet may name.
 var imports = []string{
