@@ -14,7 +14,31 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/claims"
 )
+
+// Something else may kill the processes, again and again, each time within a second. What they were processing then is
+// not to blame, and is claimed once a process has lived for a while. Not in parallel: the time is all inboxes'.
+func TestEventOfTwoCrashesIsNotClaimedBeforeTheProcessHasLived(t *testing.T) {
+	m := newInboxApp(t)
+	m.on(pay)
+	m.store(letter("crashed", "o1", 1), letter("other", "o2", 2))
+	m.dieWith("crashed", 2)
+	lived := claims.Lived
+	defer func() { claims.Lived = lived }()
+	claims.Lived = time.Hour
+	stop := m.start(m.inbox)
+	m.wantWorked(idem.Done)
+	m.wantState("other", idem.StateDone)
+	m.store(letter("late", "o3", 3)) // claimed by a later search
+	m.wantWorked(idem.Done)
+	stop()
+	m.wantRow("crashed", "(state, starts, crashes)", "(pending,2,1)")
+	claims.Lived = 0
+	m.start(m.newInbox(m.pool))
+	m.wantWorked(idem.Done)
+	m.wantRow("crashed", "(state, attempts)", "(done,0)")
+}
 
 // Not in parallel, like others below: the isolation is the whole process's, and
 // would hold up tests that are none of its business.

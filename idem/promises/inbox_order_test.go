@@ -533,3 +533,30 @@ func (s *app) holdRows(ids ...string) (end func(how string)) {
 	exec(`insert into idem_events (event, type, key, state) select 'notes//' || id, 'paid', '', 'done' from unnest($1::text[]) id`, ids)
 	return func(how string) { exec(how) }
 }
+
+// Many events of one entity that cannot go on, of an outbox with one Key after a night, or requeued by hand: workers take
+// them out of their way in a few statements.
+func TestACrowdOfOneEntityIsNotInTheWayOfOthers(t *testing.T) {
+	t.Parallel()
+	const crowd, others = 5000, 50
+	s := newInboxApp(t)
+	s.on(pay)
+	s.inbox.Workers, s.inbox.Poll, s.inbox.PollOnly = 2, time.Millisecond, true
+	s.exec(fmt.Sprintf(`
+		insert into idem_events (event, type, key, state) select 'notes//c' || n, 'paid', 'crowd', case n when 1 then 'parked' else 'pending' end from generate_series(1, %d) n;
+		insert into idem_payloads (event, source, lane, due_at, received_at, body)
+			select 'notes//c' || n, 'notes', 'notes//crowd', case when n > 1 then now() - interval '1 hour' end, now() - interval '1 hour' + n * interval '1 millisecond', '{}' from generate_series(1, %[1]d) n`, crowd))
+	for n := range others {
+		id := fmt.Sprint("e", n)
+		s.store(letter(id, id, 0))
+	}
+	s.drain(others)
+	s.wantEffects(others)
+	if left := queryOne[int](s, `select count(*) from idem_payloads where due_at is not null`); left > 0 {
+		t.Errorf("%d events are due behind a parked one", left)
+	}
+	searches := queryOne[int](s, `select count(distinct xmin::text) from idem_payloads where event like 'notes//c%'`) // transactions that took some of them out
+	if most := crowd/100 + others; searches > most {
+		t.Errorf("%d searches took them out, want %d at most", searches, most)
+	}
+}
