@@ -63,15 +63,17 @@
 // being processed, and if no connection is free. So 200 means that the event is done or stored; [Inbox.Accept]
 // returns which. WorkFirst does not promise three things that an inbox without it does:
 //
-//   - An event that arrives in the moment between the failed try of an earlier one and its storing may be processed
-//     first.
+//   - An event that arrives while an earlier one is tried may be processed first, if that try fails, in the moment before
+//     the earlier one is stored.
 //   - An event that kills its process in the first try is not stored: the provider delivers it again.
 //   - A handler that is slower than AnswerWithin runs twice. What it does outside of its transaction is done twice.
 //     Package health reports that where it is more than one of twenty.
 //
 // Where no workers run, neither here nor elsewhere, a try that fails is answered 503, and nothing is stored: the
-// provider delivers the event again. An error of [NoRetry] parks the event. That is the form for functions without a process of their own. An event that
-// always fails then keeps failing, until the provider stops its queue.
+// provider delivers the event again. An error of [NoRetry] parks the event, and later events of its entity are
+// answered 503 until a person acts, unless PassParked is set. Whether workers run elsewhere is asked once a minute.
+// That is the form for functions without a process of their own. An event that always fails then keeps failing, until
+// the provider stops its queue.
 //
 // # While Postgres is unavailable
 //

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +25,7 @@ func (i *Inbox) workFirst(ctx context.Context, e Event) result {
 		case work == nil:
 			return i.storeUnprocessed(ctx, e, StateUnhandled, nil)
 		}
+		begun := time.Now()
 		v := i.tryUntilMarked(ctx, e, work)
 		i.logFirstConflict(ctx, e, v.found)
 		switch {
@@ -33,8 +33,10 @@ func (i *Inbox) workFirst(ctx context.Context, e Event) result {
 			return result{outcome: Done}
 		case isStored(v.found.State) && !isRevivable(v.found.State):
 			return result{outcome: Duplicate, conflict: v.found.Conflict}
+		case v.found.State != "" && !isStored(v.found.State):
+			return result{outcome: Retrying, err: errState(v.found.State)}
 		case i.hasWorkers(ctx):
-			return i.storeTried(ctx, e, v)
+			return i.storeTried(ctx, e, v, time.Since(begun))
 		case isRevivable(v.found.State): // it waits for a replay
 			return result{outcome: Duplicate, conflict: v.found.Conflict}
 		case pgtx.WorkFailed(v.err) && i.isDone(ctx, e): // by the handler, with a COMMIT of its own
@@ -69,8 +71,8 @@ var errBusy = errors.New("an earlier event of the same entity is not done, one i
 
 // storeTried stores an event after its first try, for workers. The event is done if the answer to COMMIT was lost, and
 // it is stored already.
-func (i *Inbox) storeTried(ctx context.Context, e Event, v verdict) result {
-	r := i.store(ctx, e)
+func (i *Inbox) storeTried(ctx context.Context, e Event, v verdict, ago time.Duration) result {
+	r := i.store(ctx, e, ago)
 	switch {
 	case v.outcome == Unknown && r.outcome == Duplicate:
 		return result{outcome: Done}
@@ -91,7 +93,8 @@ func (i *Inbox) isDone(ctx context.Context, e Event) bool {
 // try makes a first try of an event, until ctx ends, which leaves a number of connections to store events. If it may
 // not begin now, no handler runs, and the outcome is notMarked.
 func (i *Inbox) try(ctx context.Context, e Event, work Work, toStore int32) verdict {
-	if !i.mayTry(toStore) {
+	key := e.row().RowKey()
+	if _, runs := i.left.Load(key); runs || !i.mayTry(toStore) {
 		return verdict{outcome: notMarked}
 	}
 	defer i.tries.Add(-1)
@@ -99,7 +102,6 @@ func (i *Inbox) try(ctx context.Context, e Event, work Work, toStore int32) verd
 		return verdict{outcome: notMarked}
 	}
 	defer processSolo.Leave(1)
-	key := e.row().RowKey()
 	watched := func(work Work) Work {
 		return func(ctx context.Context, tx pgx.Tx) error {
 			i.left.Store(key, struct{}{})
@@ -131,7 +133,7 @@ func (i *Inbox) mayTry(toStore int32) bool {
 
 // hasWorkers reports whether workers process the source's events: here, or elsewhere, by their last sign of life.
 func (i *Inbox) hasWorkers(ctx context.Context) bool {
-	return i.working.Load() > 0 || i.others.known(func() (bool, error) {
+	return i.working.Load() > 0 || i.others.known(ctx, func() (bool, error) {
 		living, err := query(ctx, i.pool, func(ctx context.Context, db store.DB) ([]store.Worker, error) {
 			return store.LivingWorkers(ctx, db, i.source.Name())
 		})
@@ -141,7 +143,7 @@ func (i *Inbox) hasWorkers(ctx context.Context) bool {
 
 // lastWorkers remembers for a minute whether other processes have workers.
 type lastWorkers struct {
-	mu    sync.Mutex
+	turn  chan struct{} // has an element while the others are used
 	yes   bool
 	until time.Time
 }
@@ -151,9 +153,13 @@ const workersFor = time.Minute
 
 // known returns the remembered answer, or that of ask. Without an answer it is that there are workers: storing the
 // event, which is next, decides.
-func (l *lastWorkers) known(ask func() (bool, error)) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l *lastWorkers) known(ctx context.Context, ask func() (bool, error)) bool {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return true
+	}
 	if time.Now().Before(l.until) {
 		return l.yes
 	}

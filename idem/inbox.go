@@ -124,6 +124,7 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 		pool:         pool,
 		sender:       notify.NewSender(pool, channel),
 		wake:         make(chan struct{}, 1),
+		others:       lastWorkers{turn: make(chan struct{}, 1)},
 	}
 	i.defaultWorkers = i.Workers
 	size := func(e store.Incoming) int { return len(e.Payload) }
@@ -167,7 +168,7 @@ func (i *Inbox) accept(ctx context.Context, d delivery) (Outcome, error) {
 		if i.WorkFirst {
 			return i.workFirst(ctx, e)
 		}
-		return i.store(ctx, e)
+		return i.store(ctx, e, 0)
 	})
 }
 

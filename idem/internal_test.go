@@ -191,6 +191,26 @@ func TestWhatFollowsAFirstTryLeavesTimeToStoreTheEvent(t *testing.T) {
 	})
 }
 
+// A delivery has an end also where another one asks Postgres, which does not answer.
+func TestWhetherWorkersRunIsNotWaitedForBeyondTheEndOfADelivery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lastWorkers{turn: make(chan struct{}, 1)}
+		go l.known(t.Context(), func() (bool, error) { <-time.After(time.Minute); return false, nil })
+		synctest.Wait()
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if yes := l.known(ctx, func() (bool, error) { return false, nil }); !yes || time.Since(start) != time.Second {
+			t.Errorf("it is %t after %s, want true after a second", yes, time.Since(start))
+		}
+		<-time.After(time.Minute)
+		if l.known(t.Context(), func() (bool, error) { return true, nil }) {
+			t.Error("the answer of the first one is not remembered")
+		}
+	})
+}
+
 func TestServeWaits15SecondsForPartsThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -210,6 +210,9 @@ func (r *runner) processOne(ctx context.Context, c store.Claim) (Outcome, error)
 	case work == nil || i.ignores(e):
 		return r.release(ctx, c, Unhandled, nil)
 	}
+	if _, runs := i.left.Load(c.RowKey()); runs { // its first try's handler has not returned
+		return r.release(ctx, c, Pending, nil)
+	}
 	v := r.attempt(ctx, c, work)
 	switch {
 	case v.outcome == Done:

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
@@ -133,6 +134,60 @@ func TestFirstTryThatFailsWhereNoWorkersRunIsDeliveredAgain(t *testing.T) {
 	s.wantEffects(1)
 }
 
+// Nothing is stored, so it comes again while its handler still runs.
+func TestFirstTryThatComesAgainWhileItsHandlerRunsWaits(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.first.AnswerWithin = 100 * time.Millisecond
+	release := make(chan struct{})
+	var runs atomic.Int32
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if runs.Add(1) == 1 {
+			<-release
+		}
+		return pay(ctx, tx, n)
+	})
+	for range 2 {
+		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	}
+	if n := runs.Load(); n != 1 {
+		t.Errorf("its handler ran %d times at once", n)
+	}
+	close(release)
+	s.first.AnswerWithin = time.Minute
+	s.wantAnswer(paid("e1"), http.StatusOK) // once the first one has returned
+	s.wantEffects(1)
+}
+
+// Its place is that of its arrival, not of its storing.
+func TestFirstTryThatFailsKeepsItsPlaceBeforeWhatArrivedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := newFirstApp(t)
+	entered, release := make(chan struct{}), make(chan struct{})
+	fails := true
+	var order []string
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "e1" && fails {
+			fails = false
+			close(entered)
+			<-release
+			return errors.New("no such order")
+		}
+		order = append(order, n.ID)
+		return pay(ctx, tx, n)
+	})
+	var first sync.WaitGroup
+	first.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
+	<-entered
+	s.wantAnswer(paid("e2"), http.StatusOK) // stored: e1 is being processed
+	close(release)
+	first.Wait()
+	s.drain(2)
+	if diff := cmp.Diff([]string{"e1", "e2"}, order); diff != "" {
+		t.Error("the order (-want +got):\n" + diff)
+	}
+}
+
 // Sixteen handlers wait for one row of the application's. First tries leave a connection to store events with.
 func TestHandlersThatWaitForOneRowLeaveAConnectionToStoreEvents(t *testing.T) {
 	t.Parallel()
@@ -176,8 +231,12 @@ func TestFirstTryWhoseHandlerDoesNotReturnIsNotRepeatedWhileItRuns(t *testing.T)
 	})
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantState("e1", idem.StatePending)
+	s.wantAnswer(paid("e1"), http.StatusOK) // a duplicate
+	if sum, err := s.inbox.Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}}); counted(sum) != counted(idem.Replayed{Left: 1}) || err != nil {
+		t.Errorf("Replay = %+v, %v, want it left", sum, err)
+	}
 	s.start(s.inbox)
-	s.until(`select starts > 2 from idem_events`) // workers have met it again and again
+	s.until(`select starts > 3 from idem_events`) // workers have met it again and again
 	close(release)
 	s.wantWorked(idem.Done)
 	if most.Load() != 1 || runs.Load() != 2 {
