@@ -45,7 +45,9 @@ func TestFirstTryThatFailsIsStoredDueAndCountsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newFirstApp(t)
-			s.inbox.AnswerWithin = 300 * time.Millisecond
+			if name == "AnswerWithin is over" {
+				s.inbox.AnswerWithin = 2 * time.Second // in which it begins
+			}
 			runs := 0
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if runs++; runs == 1 {
@@ -138,7 +140,7 @@ func TestFirstTryThatFailsWhereNoWorkersRunIsDeliveredAgain(t *testing.T) {
 func TestFirstTryThatComesAgainWhileItsHandlerRunsWaits(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.first.AnswerWithin = 100 * time.Millisecond
+	s.first.AnswerWithin = time.Second // in which it begins
 	release := make(chan struct{})
 	var runs atomic.Int32
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
@@ -218,7 +220,7 @@ func TestHandlersThatWaitForOneRowLeaveAConnectionToStoreEvents(t *testing.T) {
 func TestFirstTryWhoseHandlerDoesNotReturnIsNotRepeatedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	s := newFirstApp(t)
-	s.inbox.AnswerWithin = 100 * time.Millisecond
+	s.inbox.AnswerWithin = time.Second // in which it begins
 	release := make(chan struct{})
 	var running, most, runs atomic.Int32
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
