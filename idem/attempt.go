@@ -34,6 +34,7 @@ type verdict struct {
 	err      error
 	found    store.Found // the stored event, if a new one was not marked
 	promoted bool        // the next event of the lane was held back, and is due now
+	begun    time.Time   // by the database's clock; zero if no handler ran
 }
 
 // notMarked is the outcome of an attempt that did not mark its event: no handler ran. Nobody is told of it: each
@@ -81,8 +82,10 @@ func (i *Inbox) runOnce(ctx context.Context, a attempt) (v verdict) {
 	}
 	defer func() { i.logSpoiled(ctx, t, a.event) }()
 	h := &handling.Handling{Event: a.event.row(), Failed: a.failed, Dry: a.dry, After: &handling.Hooks{}}
+	v.begun = t.StartedAt()
 	if err := t.Run(handling.With(ctx, h), a.work); err != nil {
-		return verdict{outcome: Retrying, err: err}
+		v.outcome, v.err = Retrying, err
+		return v
 	}
 	declared, ours := h.Statements()
 	if a.dry {
@@ -93,7 +96,8 @@ func (i *Inbox) runOnce(ctx context.Context, a attempt) (v verdict) {
 		store.Promote(ours, a.row.Lane(), &v.promoted)
 	}
 	if err := t.Commit(ctx, declared, ours); err != nil {
-		return verdict{outcome: outcomeOf(err), err: err}
+		v.outcome, v.err, v.promoted = outcomeOf(err), err, false
+		return v
 	}
 	t.Close(ctx) // before the hooks, which may want a connection
 	if a.stored != nil && t.Strict() {

@@ -25,7 +25,6 @@ func (i *Inbox) workFirst(ctx context.Context, e Event) result {
 		case work == nil:
 			return i.storeUnprocessed(ctx, e, StateUnhandled, nil)
 		}
-		begun := time.Now()
 		v := i.tryUntilMarked(ctx, e, work)
 		i.logFirstConflict(ctx, e, v.found)
 		switch {
@@ -36,7 +35,7 @@ func (i *Inbox) workFirst(ctx context.Context, e Event) result {
 		case v.found.State != "" && !isStored(v.found.State):
 			return result{outcome: Retrying, err: errState(v.found.State)}
 		case i.hasWorkers(ctx):
-			return i.storeTried(ctx, e, v, time.Since(begun))
+			return i.storeTried(ctx, e, v)
 		case isRevivable(v.found.State): // it waits for a replay
 			return result{outcome: Duplicate, conflict: v.found.Conflict}
 		case pgtx.WorkFailed(v.err) && i.isDone(ctx, e): // by the handler, with a COMMIT of its own
@@ -71,8 +70,8 @@ var errBusy = errors.New("an earlier event of the same entity is not done, one i
 
 // storeTried stores an event after its first try, for workers. The event is done if the answer to COMMIT was lost, and
 // it is stored already.
-func (i *Inbox) storeTried(ctx context.Context, e Event, v verdict, ago time.Duration) result {
-	r := i.store(ctx, e, ago)
+func (i *Inbox) storeTried(ctx context.Context, e Event, v verdict) result {
+	r := i.store(ctx, e, v.begun)
 	switch {
 	case v.outcome == Unknown && r.outcome == Duplicate:
 		return result{outcome: Done}

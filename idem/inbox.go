@@ -168,7 +168,7 @@ func (i *Inbox) accept(ctx context.Context, d delivery) (Outcome, error) {
 		if i.WorkFirst {
 			return i.workFirst(ctx, e)
 		}
-		return i.store(ctx, e, 0)
+		return i.store(ctx, e, time.Time{})
 	})
 }
 

@@ -15,9 +15,9 @@ import (
 
 // store has the writer store the event, in one group with all events that arrive at the same time, and waits
 // for the commit. While another transaction has locked the event's row, store tries again, in groups of such
-// events. ago is the time for which a first try has taken before.
-func (i *Inbox) store(ctx context.Context, e Event, ago time.Duration) result {
-	incoming := store.Incoming{Event: e.row(), Trace: i.carrier(ctx, e), Ago: ago}
+// events. at is the time at which a first try has begun before; zero if none has.
+func (i *Inbox) store(ctx context.Context, e Event, at time.Time) result {
+	incoming := store.Incoming{Event: e.row(), Trace: i.carrier(ctx, e), At: at}
 	r, ok := i.writer.Write(ctx, incoming)
 	if !ok {
 		return result{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is unavailable, or the pool is too small")}

@@ -94,6 +94,9 @@ func begin(ctx context.Context, pool *pgxpool.Pool, mark func(*pgx.Batch, *Sessi
 // Marked reports whether the event is this transaction's to process.
 func (t *Tx) Marked() bool { return !t.session.StartedAt.IsZero() }
 
+// StartedAt returns the time of the transaction's begin, by the database's clock; zero if the event is not marked.
+func (t *Tx) StartedAt() time.Time { return t.session.StartedAt }
+
 // Strict reports whether the transaction is stricter than read committed, so that its last
 // statement does not see rows that others have committed since its first one.
 func (t *Tx) Strict() bool { return t.session.Strict }

@@ -11,8 +11,8 @@ import (
 // Incoming is an event that is to be stored for workers.
 type Incoming struct {
 	Event
-	Trace string        // names the trace of its delivery; "" for none
-	Ago   time.Duration // since the event arrived, and a first try began; its place is that of its arrival
+	Trace string    // names the trace of its delivery; "" for none
+	At    time.Time // when a first try of the event began, by the database's clock, which is its place in its lane; zero is now
 }
 
 // Inserted is the result for an event that was to be stored.
@@ -33,12 +33,12 @@ func InsertPending(ctx context.Context, db DB, events []Incoming) ([]Inserted, e
 with input as materialized (
 	select i.*, e.state,
 		e.body_hash is distinct from i.body_hash or current_setting('synchronous_standby_names') <> '' as unsure
-	from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::bytea[], $10::text[], $11::interval[])
-		with ordinality as i (event, type, key, lane, occurred_at, body_hash, body, trace, ago, place)
+	from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::bytea[], $10::text[], $11::timestamptz[])
+		with ordinality as i (event, type, key, lane, occurred_at, body_hash, body, trace, at, place)
 	left join lateral (select state, body_hash from idem_events where event = i.event offset 0) e on true
 ), new as (
 	insert into idem_events (event, type, key, state, received_at, body_hash, occurred_at)
-	select event, type, key, 'pending', now() - ago + place * interval '1 microsecond', body_hash, occurred_at from input
+	select event, type, key, 'pending', coalesce(at, now()) + place * interval '1 microsecond', body_hash, occurred_at from input
 	where (select set_config('lock_timeout', $9, true)) is not null and state is null
 	order by event
 	on conflict do nothing
@@ -56,7 +56,7 @@ select place, event in (select event from new), case when unsure then '' else co
 	}
 	n := len(events)
 	keys, types, entities, lanes, traces := make([]string, 0, n), make([]string, 0, n), make([]string, 0, n), make([]string, 0, n), make([]string, 0, n)
-	occurred, sums, bodies, ago := make([]*time.Time, 0, n), make([]int64, 0, n), make([][]byte, 0, n), make([]time.Duration, 0, n)
+	occurred, sums, bodies, at := make([]*time.Time, 0, n), make([]int64, 0, n), make([][]byte, 0, n), make([]*time.Time, 0, n)
 	seen, places := make(map[string]bool, n), make([]int, 0, n) // the place among events of each row
 	for i, e := range events {
 		key := e.RowKey()
@@ -66,10 +66,10 @@ select place, event in (select event from new), case when unsure then '' else co
 		seen[key], places = true, append(places, i)
 		keys, types, entities, lanes = append(keys, key), append(types, e.Type), append(entities, e.Key), append(lanes, e.Lane())
 		occurred, sums, bodies = append(occurred, nullTime(e.OccurredAt)), append(sums, hash(e.Payload)), append(bodies, e.Payload)
-		traces, ago = append(traces, e.Trace), append(ago, e.Ago)
+		traces, at = append(traces, e.Trace), append(at, nullTime(e.At))
 	}
 	all := make([]Inserted, n)
-	args := []any{keys, types, entities, lanes, occurred, sums, bodies, events[0].Source, lockWait, traces, ago}
+	args := []any{keys, types, entities, lanes, occurred, sums, bodies, events[0].Source, lockWait, traces, at}
 	err := readCommitted(ctx, db, insert, args, func(rows pgx.Rows) error {
 		var place int
 		var one Inserted
