@@ -26,6 +26,7 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/idem/telemetry/idemprom"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 const (
@@ -50,7 +51,7 @@ type shop struct {
 	scraped   map[string][]string // by series: a value for each minute
 }
 
-// receiver is an inbox or a first.
+// receiver is an inbox, with its health.
 type receiver interface {
 	http.Handler
 	health.Part
@@ -125,6 +126,9 @@ func (s *shop) work() {
 		s.Fatal(err)
 	}
 }
+
+// workersElsewhere has workers be alive in another process, that do nothing: a first try that fails is left to workers.
+func (s *shop) workersElsewhere() { testkit.KeepAlive(s.T, s.pool, s.events.Name()) }
 
 // pass has a minute pass, and scrapes.
 func (s *shop) pass(works bool) {
@@ -283,16 +287,31 @@ func TestWhatIsWrongFiresBeforeAsaasStopsTheQueue(t *testing.T) {
 			nil, true,
 		},
 		{
-			"work first, one charge has no order", first, false,
+			"work first, one charge has no order", first, true,
+			func(s *shop, minute int) {
+				s.fails["pay_60"] = true
+				if minute == 0 {
+					s.workersElsewhere()
+				}
+				if minute == 60 {
+					s.pays("pay_60")
+				}
+			},
+			map[string]int{"WebhookUnhealthy retrying": 100},
+			map[string]bool{"WebhookAttemptsFailing": true, "WebhookUnhealthy parked": true},
+			false, // it is stored, and parked after the last attempt
+		},
+		{
+			"work first without workers, one charge has no order", first, false,
 			func(s *shop, minute int) {
 				s.fails["pay_60"] = true
 				if minute == 60 {
 					s.pays("pay_60")
 				}
 			},
-			map[string]int{"WebhookUnhealthy retrying": 90, "WebhookUnhealthy deliveries": 75},
-			map[string]bool{"WebhookDeliveriesFailing": true, "WebhookUnhealthy parked": true},
-			false, // parked after the tenth failure
+			map[string]int{"WebhookUnhealthy deliveries": 75},
+			map[string]bool{"WebhookDeliveriesFailing": true},
+			true, // nobody else would process it
 		},
 		{
 			"the handlers of an inbox all fail", inbox, true,
@@ -346,11 +365,16 @@ func TestWhatIsWrongFiresBeforeAsaasStopsTheQueue(t *testing.T) {
 
 func TestAcknowledgedEventStopsItsAlert(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, first)
+	s := newShop(t, func(pool *pgxpool.Pool, events idem.Source) receiver {
+		i := idem.NewInbox(pool, events)
+		i.WorkFirst, i.MaxAttempts = true, 10
+		return i
+	})
+	s.workersElsewhere()
 	s.fails["pay_1"] = true
 	s.pays("pay_1")
 	for range 5 * 60 {
-		s.pass(false) // parked after the tenth failure
+		s.pass(true) // parked after the tenth failure
 	}
 	p := idem.NewInbox(s.pool, s.events)
 	p.WorkFirst = true
@@ -362,7 +386,7 @@ func TestAcknowledgedEventStopsItsAlert(t *testing.T) {
 		t.Fatal(r, err)
 	}
 	for range 60 {
-		s.pass(false)
+		s.pass(true)
 	}
 	alarms := s.alarms()
 	if at, ok := alarms["WebhookUnhealthy parked"]; !ok || at > 250 {
