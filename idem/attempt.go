@@ -43,8 +43,13 @@ const notMarked Outcome = "not marked"
 
 // execute makes an attempt.
 func (i *Inbox) execute(ctx context.Context, a attempt) verdict {
+	var begun time.Time // of the first run: the event keeps its place
 	for runs := 1; ; runs++ {
 		v := i.runOnce(ctx, a)
+		if begun.IsZero() {
+			begun = v.begun
+		}
+		v.begun = begun
 		if _, ofWork := errors.AsType[*pgtx.WorkError](v.err); ofWork {
 			v.err = i.redacted(v.err)
 		}
@@ -55,7 +60,7 @@ func (i *Inbox) execute(ctx context.Context, a attempt) verdict {
 		work, err := i.route(a.event)
 		switch {
 		case err != nil:
-			return verdict{outcome: Retrying, err: err}
+			return verdict{outcome: Retrying, err: err, begun: begun}
 		case work != nil && a.around != nil:
 			a.work = a.around(work)
 		case work != nil:

@@ -90,10 +90,11 @@ func (i *Inbox) isDone(ctx context.Context, e Event) bool {
 }
 
 // try makes a first try of an event, until ctx ends, which leaves a number of connections to store events. If it may
-// not begin now, no handler runs, and the outcome is notMarked.
+// not begin now, no handler runs, and the outcome is notMarked. None begins beside a handler of the event that has not
+// returned, for as long as Timeout: then its try has long ended, and it is taken for one that never returns.
 func (i *Inbox) try(ctx context.Context, e Event, work Work, toStore int32) verdict {
 	key := e.row().RowKey()
-	if _, runs := i.left.Load(key); runs || !i.mayTry(toStore) {
+	if began, runs := i.left.Load(key); runs && time.Since(began.(time.Time)) < i.Timeout || !i.mayTry(toStore) {
 		return verdict{outcome: notMarked}
 	}
 	defer i.tries.Add(-1)
@@ -103,8 +104,9 @@ func (i *Inbox) try(ctx context.Context, e Event, work Work, toStore int32) verd
 	defer processSolo.Leave(1)
 	watched := func(work Work) Work {
 		return func(ctx context.Context, tx pgx.Tx) error {
-			i.left.Store(key, struct{}{})
-			defer i.left.Delete(key)
+			began := time.Now()
+			i.left.Store(key, began)
+			defer i.left.CompareAndDelete(key, began)
 			return work(ctx, tx)
 		}
 	}

@@ -105,7 +105,11 @@ func TestDeliveriesAndWorkersNeverReadATableThrough(t *testing.T) {
 			s.execEach(sql.filled)
 			for mode, conn := range planners {
 				for _, verb := range verbs {
-					if got := s.reads(conn, verb.do, "p50000"); got.Through > 0 || got.ByIndex > 1000 {
+					most := 1000
+					if verb.name == crowd { // it looks at 2,000 due events at once, once in some searches
+						most += 2000
+					}
+					if got := s.reads(conn, verb.do, "p50000"); got.Through > 0 || got.ByIndex > most {
 						t.Errorf("%s, %s: %s", verb.name, mode, got)
 					}
 				}
@@ -391,6 +395,9 @@ func queues(queue func(*pgx.Batch, store.Event)) func(context.Context, store.DB,
 	}
 }
 
+// crowd is the verb that looks at more due events than others.
+const crowd = "ClaimEvents of a crowd"
+
 // verbs are what deliveries and workers execute, and what looks one event up. Those that
 // make rows come last: the tables stay as they are for the others.
 var verbs = []struct {
@@ -417,7 +424,7 @@ var verbs = []struct {
 		_, err := store.ClaimEvents(ctx, db, search)
 		return err
 	}},
-	{"ClaimEvents of a crowd", func(ctx context.Context, db store.DB, e store.Event) error {
+	{crowd, func(ctx context.Context, db store.DB, e store.Event) error {
 		_, err := store.ClaimEvents(ctx, db, store.Search{Source: e.Source, Limit: 8, Worker: 1, Crashed: 2, Crowd: true})
 		return err
 	}},

@@ -164,29 +164,37 @@ func TestFirstTryThatComesAgainWhileItsHandlerRunsWaits(t *testing.T) {
 // Its place is that of its arrival, not of its storing.
 func TestFirstTryThatFailsKeepsItsPlaceBeforeWhatArrivedMeanwhile(t *testing.T) {
 	t.Parallel()
-	s := newFirstApp(t)
-	entered, release := make(chan struct{}), make(chan struct{})
-	fails := true
-	var order []string
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if n.ID == "e1" && fails {
-			fails = false
-			close(entered)
-			<-release
-			return errors.New("no such order")
-		}
-		order = append(order, n.ID)
-		return pay(ctx, tx, n)
-	})
-	var first sync.WaitGroup
-	first.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
-	<-entered
-	s.wantAnswer(paid("e2"), http.StatusOK) // stored: e1 is being processed
-	close(release)
-	first.Wait()
-	s.drain(2)
-	if diff := cmp.Diff([]string{"e1", "e2"}, order); diff != "" {
-		t.Error("the order (-want +got):\n" + diff)
+	for reason, fail := range map[string]func(context.Context, pgx.Tx) error{
+		"it is not done":               func(context.Context, pgx.Tx) error { return errors.New("no such order") },
+		"its second run may not begin": executing(`do $$ begin raise 'once more' using errcode = '40001'; end $$`),
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			s := newFirstApp(t)
+			entered, release := make(chan struct{}), make(chan struct{})
+			fails := true
+			var order []string
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if n.ID == "e1" && fails {
+					fails = false
+					close(entered)
+					<-release
+					return fail(ctx, tx)
+				}
+				order = append(order, n.ID)
+				return pay(ctx, tx, n)
+			})
+			var first sync.WaitGroup
+			first.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
+			<-entered
+			s.wantAnswer(paid("e2"), http.StatusOK) // stored: e1 is being processed
+			close(release)
+			first.Wait()
+			s.drain(2)
+			if diff := cmp.Diff([]string{"e1", "e2"}, order); diff != "" {
+				t.Error("the order (-want +got):\n" + diff)
+			}
+		})
 	}
 }
 

@@ -91,7 +91,7 @@ type way struct {
 // begin has the handler h process events. Each attempt may take as long as limit.
 func (w *way) begin(limit time.Duration, h idem.Handler[*note]) {
 	w.on(h)
-	w.first.AnswerWithin = limit
+	w.first.AnswerWithin, w.first.Timeout = limit, limit
 	if w.inbox {
 		w.app.inbox.Timeout = limit
 		w.start(w.app.inbox)
