@@ -90,11 +90,10 @@ func (i *Inbox) isDone(ctx context.Context, e Event) bool {
 }
 
 // try makes a first try of an event, until ctx ends, which leaves a number of connections to store events. If it may
-// not begin now, no handler runs, and the outcome is notMarked. None begins beside a handler of the event that has not
-// returned, for as long as Timeout: then its try has long ended, and it is taken for one that never returns.
+// not begin now, no handler runs, and the outcome is notMarked.
 func (i *Inbox) try(ctx context.Context, e Event, work Work, toStore int32) verdict {
 	key := e.row().RowKey()
-	if began, runs := i.left.Load(key); runs && time.Since(began.(time.Time)) < i.Timeout || !i.mayTry(toStore) {
+	if i.runsFirst(key) || !i.mayTry(toStore) {
 		return verdict{outcome: notMarked}
 	}
 	defer i.tries.Add(-1)
@@ -105,8 +104,8 @@ func (i *Inbox) try(ctx context.Context, e Event, work Work, toStore int32) verd
 	watched := func(work Work) Work {
 		return func(ctx context.Context, tx pgx.Tx) error {
 			began := time.Now()
-			i.left.Store(key, began)
-			defer i.left.CompareAndDelete(key, began)
+			i.firsts.Store(key, began)
+			defer i.firsts.CompareAndDelete(key, began)
 			return work(ctx, tx)
 		}
 	}
@@ -115,6 +114,13 @@ func (i *Inbox) try(ctx context.Context, e Event, work Work, toStore int32) verd
 		i.slow.Add(v.outcome != Done && ctx.Err() != nil)
 	}
 	return v
+}
+
+// runsFirst reports whether the handler of an event's first try is running: no attempt begins beside it. After Timeout
+// it is taken for one that never returns; its transaction has long ended.
+func (i *Inbox) runsFirst(key string) bool {
+	began, runs := i.firsts.Load(key)
+	return runs && time.Since(began.(time.Time)) < i.Timeout
 }
 
 // maxAnswerWithin leaves four seconds to roll back, to end a session and to store the event.

@@ -98,7 +98,7 @@ type Inbox struct {
 
 	flights sync.Map     // the *flight of each event and body
 	tries   atomic.Int32 // first tries in flight
-	left    sync.Map     // when the handler of a first try began that has not returned, by row key
+	firsts  sync.Map     // when each handler of a first try began that has not returned, by row key
 	slow    count.Share  // of the first tries, those that AnswerWithin has ended
 	others  lastWorkers
 }

@@ -210,7 +210,7 @@ func (r *runner) processOne(ctx context.Context, c store.Claim) (Outcome, error)
 	case work == nil || i.ignores(e):
 		return r.release(ctx, c, Unhandled, nil)
 	}
-	if _, runs := i.left.Load(c.RowKey()); runs { // its first try's handler has not returned
+	if i.runsFirst(c.RowKey()) {
 		return r.release(ctx, c, Pending, nil)
 	}
 	v := r.attempt(ctx, c, work)

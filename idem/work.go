@@ -67,7 +67,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 		err := fmt.Errorf("%d processes died while they processed it, or were cut off from Postgres: fix the handler, then replay it", c.Crashes)
 		return r.endClaim(ctx, c, store.End{State: store.Parked, LeavesLane: i.PassParked}, err)
 	}
-	if _, runs := i.left.Load(c.RowKey()); runs { // its first try's handler has not returned
+	if i.runsFirst(c.RowKey()) {
 		_, err := r.postpone(ctx, c, soon(c))
 		return "", err
 	}

@@ -117,7 +117,7 @@ func TestFirstTryThatFailsWhereNoWorkersRunIsDeliveredAgain(t *testing.T) {
 	fails := true
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		switch {
-		case n.ID == "final":
+		case strings.HasPrefix(n.ID, "final"):
 			return idem.NoRetry(errors.New("no such order"))
 		case fails:
 			return payAndFail(ctx, tx, n)
@@ -133,7 +133,14 @@ func TestFirstTryThatFailsWhereNoWorkersRunIsDeliveredAgain(t *testing.T) {
 	s.wantState("final", idem.StateParked)
 	s.wantAnswer(about("final", "paid", "o2"), http.StatusOK) // a duplicate: it is stored
 	s.wantState("final", idem.StateParked)
+	s.inbox.AnswerWithin = time.Second // the time for which it waits
+	s.wantAnswer(about("later", "paid", "o2"), http.StatusServiceUnavailable)
+	s.wantState("later", "")
 	s.wantEffects(1)
+	s.inbox.PassParked = true
+	s.wantAnswer(about("final2", "paid", "o3"), http.StatusOK)
+	s.wantAnswer(about("later", "paid", "o3"), http.StatusOK)
+	s.wantState("later", idem.StateDone)
 }
 
 // Nothing is stored, so it comes again while its handler still runs.
@@ -252,6 +259,27 @@ func TestFirstTryWhoseHandlerDoesNotReturnIsNotRepeatedWhileItRuns(t *testing.T)
 	if most.Load() != 1 || runs.Load() != 2 {
 		t.Errorf("its handler ran %d times, %d at once, want twice and one at a time", runs.Load(), most.Load())
 	}
+	s.wantEffects(1)
+}
+
+// Without an end, its event would wait for ever, and its entity behind it.
+func TestFirstTryWhoseHandlerNeverReturnsIsTakenOverAfterTimeout(t *testing.T) {
+	t.Parallel()
+	s := newFirstApp(t)
+	s.inbox.AnswerWithin, s.inbox.Timeout = time.Second, 2*time.Second
+	never := make(chan struct{})
+	t.Cleanup(func() { close(never) })
+	var runs atomic.Int32
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if runs.Add(1) == 1 {
+			<-never
+		}
+		return pay(ctx, tx, n)
+	})
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantState("e1", idem.StatePending)
+	s.start(s.inbox)
+	s.wantWorked(idem.Done)
 	s.wantEffects(1)
 }
 
