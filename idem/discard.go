@@ -12,8 +12,8 @@ import (
 
 // Discard gives up the events that f chooses: the events will not be processed, and a delivery of one is a
 // duplicate. Their payloads are deleted, unless KeepPayloads is set; the reason stays in the table, as the
-// last error, until Prune forgets the event. Later events of their entities are then processed. Events that are being processed are left. Discard returns the number of discarded
-// events.
+// last error, until Prune forgets the event. Later events of their entities are then processed. Events that are being
+// processed are left. Discard returns the number of discarded events.
 //
 // Name the events to discard: the zero Filter is refused.
 func (i *Inbox) Discard(ctx context.Context, f Filter, reason string) (int64, error) {

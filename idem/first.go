@@ -68,13 +68,10 @@ func (i *Inbox) tryUntilMarked(ctx context.Context, e Event, work Work) verdict 
 var errBusy = errors.New("an earlier event of the same entity is not done, one is being processed, or no connection is free, " +
 	"and no workers run: the event must be delivered again")
 
-// storeTried stores an event after its first try, for workers. The event is done if the answer to COMMIT was lost, and
-// it is stored already.
+// storeTried stores an event after its first try, for workers.
 func (i *Inbox) storeTried(ctx context.Context, e Event, v verdict) result {
 	r := i.store(ctx, e, v.begun)
 	switch {
-	case v.outcome == Unknown && r.outcome == Duplicate:
-		return result{outcome: Done}
 	case r.outcome == Pending:
 		r.err = v.err
 	case r.outcome == Retrying && v.err != nil:
@@ -83,14 +80,14 @@ func (i *Inbox) storeTried(ctx context.Context, e Event, v verdict) result {
 	return r
 }
 
-// isDone reports whether an event is done, after a COMMIT without an answer.
+// isDone reports whether an event is done.
 func (i *Inbox) isDone(ctx context.Context, e Event) bool {
 	found, err := query(ctx, i.pool, func(ctx context.Context, db store.DB) (store.Found, error) { return store.LookUp(ctx, db, e.row()) })
 	return err == nil && found.State == store.Done
 }
 
-// try makes a first try of an event, until ctx ends, which leaves a number of connections to store events. If it may
-// not begin now, no handler runs, and the outcome is notMarked.
+// try makes a first try of an event, until ctx ends. It leaves toStore connections free, to store events with. If the
+// try may not begin now, no handler runs, and the outcome is notMarked.
 func (i *Inbox) try(ctx context.Context, e Event, work Work, toStore int32) verdict {
 	key := e.row().RowKey()
 	if i.runsFirst(key) || !i.mayTry(toStore) {
@@ -158,21 +155,21 @@ type lastWorkers struct {
 // workersFor is the time for which lastWorkers remembers.
 const workersFor = time.Minute
 
-// known returns the remembered answer, or that of ask. Without an answer it is that there are workers: storing the
-// event, which is next, decides.
+// known returns the remembered answer, or that of ask. Without an answer it is that there are none: the event is
+// delivered again.
 func (l *lastWorkers) known(ctx context.Context, ask func() (bool, error)) bool {
 	select {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
 	case <-ctx.Done():
-		return true
+		return false
 	}
 	if time.Now().Before(l.until) {
 		return l.yes
 	}
 	yes, err := ask()
 	if err != nil {
-		return true
+		return false
 	}
 	l.yes, l.until = yes, time.Now().Add(workersFor)
 	return yes

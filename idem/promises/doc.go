@@ -18,7 +18,8 @@
 //	verdict session faults connection // a COMMIT without an answer, ended sessions, a network that forgets
 //	crash inbox_crash inbox_alive stopped inbox_moved // processes that are killed, stopped or cut off
 //	failover outage storm             // Postgres crashes, is promoted, is away; many at once
-//	inbox_store inbox_work inbox_order held // stored on disk; retried; in the order of their entity
+//	inbox_store inbox_work inbox_order // stored on disk; retried; in the order of their entity
+//	first                             // the first try of an inbox that works first
 //	model model_rules                 // random histories, which a model foretells
 //	hostile panics mistakes           // strangers, and handlers that make mistakes
 //	handler_tx hooks isolation timeouts // a handler's transaction, what follows it, every isolation level, every wait
@@ -30,9 +31,9 @@
 //
 // # How a test is made
 //
-// A test opens an app: a schema of its own, a provider with the one event type "paid", a Processor behind a
-// server and, with newInboxApp, an Inbox. pay is a handler with one effect; wantEffects counts the effects in
-// the database. Nothing sleeps: a test waits for a lock that Postgres reports, a channel, or a line of
-// pg_stat_activity. Faults are injected by a proxy that reads the messages of Postgres's protocol, package
+// A test opens an app: a schema of its own, a provider with the one event type "paid", an inbox that works first
+// behind a server and, with newInboxApp, one that answers first. pay is a handler with one effect; wantEffects
+// counts the effects in the database. Nothing sleeps: a test waits for a lock that Postgres reports, a channel, or
+// a line of pg_stat_activity. Faults are injected by a proxy that reads the messages of Postgres's protocol, package
 // pgproxy, and a fault that never fires fails its test. Processes that die are this test binary, started again.
 package promises

@@ -80,9 +80,6 @@ func TestFirstTryThatMayNotBeginIsStored(t *testing.T) {
 			s.exec(earlierEvent)
 			s.exec(`update idem_events set state = 'parked'; update idem_payloads set due_at = null`)
 		},
-		"another of its entity is processed": func(s *app) {
-			s.session(`begin; select pg_advisory_xact_lock(hashtextextended('notes//o1', 'idem_events'::regclass::oid::bigint))`)
-		},
 		"no connection is free": func(s *app) {
 			for range 3 {
 				conn, err := s.pool.Acquire(s.Context())
@@ -141,6 +138,17 @@ func TestFirstTryThatFailsWhereNoWorkersRunIsDeliveredAgain(t *testing.T) {
 	s.wantAnswer(about("final2", "paid", "o3"), http.StatusOK)
 	s.wantAnswer(about("later", "paid", "o3"), http.StatusOK)
 	s.wantState("later", idem.StateDone)
+}
+
+// If workers do run, elsewhere, the provider delivers it once more.
+func TestFirstTryThatFailsWhereNobodyKnowsOfWorkersIsDeliveredAgain(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.inbox.WorkFirst = true
+	s.on(payAndFail)
+	s.session(`begin; lock table idem_workers in access exclusive mode`)
+	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.wantState("e1", "")
 }
 
 // Nothing is stored, so it comes again while its handler still runs.

@@ -94,7 +94,7 @@ func TestAPromotionMakesTheFirstOfALaneDueThatWaits(t *testing.T) {
 	t.Parallel()
 	promote := func(d tables) {
 		b := &pgx.Batch{}
-		store.Promote(b, event("", "o1").Lane(), nil)
+		store.Promote(b, event("", "o1").Lane(), new(bool))
 		if err := d.SendBatch(t.Context(), b).Close(); err != nil {
 			d.Error(err)
 		}

@@ -9,13 +9,11 @@ import (
 )
 
 // Promote makes the first event of a lane due, if the event was held back. due_at is set with
-// clock_timestamp, not now: a claim's position may already be past the start of a long transaction. promoted,
-// which may be nil, is set if the event was held back.
+// clock_timestamp, not now: a claim's position may already be past the start of a long transaction. promoted
+// is set if the event was held back.
 func Promote(b *pgx.Batch, lane string, promoted *bool) {
 	b.Queue(promote, lane).Exec(func(tag pgconn.CommandTag) error {
-		if promoted != nil && tag.RowsAffected() > 0 {
-			*promoted = true
-		}
+		*promoted = *promoted || tag.RowsAffected() > 0
 		return nil
 	})
 }

@@ -111,7 +111,6 @@ func scan(s *pgtx.Session) func(pgx.Row) error {
 // Found is the stored state of an event.
 type Found struct {
 	State         string // "" if the event is not stored
-	Key           string // the entity with which the event was first stored
 	Conflict      bool   // another body is stored with the event's id
 	FirstConflict bool   // this delivery is the first to conflict
 }
@@ -133,10 +132,10 @@ with locked as (
 		select event from idem_events where event = $1 and body_hash <> $2 and conflict_at is null for update skip locked)
 	returning event
 )
-select state, key, coalesce(body_hash <> $2, false), exists (select from conflict) from idem_events
+select state, coalesce(body_hash <> $2, false), exists (select from conflict) from idem_events
 where event = $1 and (select count(*) from locked) >= 0`
 	b.Queue(look, e.RowKey(), hash(e.Payload)).QueryRow(func(row pgx.Row) error {
-		err := row.Scan(&f.State, &f.Key, &f.Conflict, &f.FirstConflict)
+		err := row.Scan(&f.State, &f.Conflict, &f.FirstConflict)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}

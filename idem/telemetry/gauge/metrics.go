@@ -56,7 +56,7 @@ var (
 	refused      = counter("webhook.refused", "{delivery}", "Deliveries that are not genuine.", "source", "reason")
 	conflicts    = counter("webhook.conflicts", "{delivery}", "Deliveries with the id of an event that has another body.", "source")
 
-	backlogEvents    = gauge("webhook.backlog.events", "{event}", "Events that are pending, retrying, unhandled or parked.", "source", "state")
+	backlogEvents    = gauge("webhook.backlog.events", "{event}", "Events that are pending, unhandled or parked.", "source", "state")
 	backlogOldest    = gauge("webhook.backlog.oldest", "s", "Since the oldest of them arrived; 0 if there is none.", "source", "state")
 	blocked          = gauge("webhook.blocked.entities", "{entity}", "Entities whose events wait for an earlier one.", "source")
 	backlogUp        = gauge("webhook.backlog.up", "", "1 if the backlog could be read, else 0.", "source")

@@ -20,7 +20,7 @@
 //	webhook_relay_lag_seconds          histogram  source                 from a relay's publishing of an event to its arrival at a consumer
 //	webhook_refused_total              counter    source, reason         deliveries that are not genuine
 //	webhook_conflicts_total            counter    source                 deliveries with the id of an event that has another body
-//	webhook_backlog_events             gauge      source, state          events that are pending, retrying, unhandled or parked
+//	webhook_backlog_events             gauge      source, state          events that are pending, unhandled or parked
 //	webhook_backlog_oldest_seconds     gauge      source, state          time since the oldest of them arrived; 0 if there is none
 //	webhook_blocked_entities           gauge      source                 entities whose events wait for an earlier one
 //	webhook_backlog_up                 gauge      source                 1 if the three above could be read, else 0, and they are absent
