@@ -122,4 +122,7 @@
 //
 //	update asaas_charges_since set since = greatest(since, '2025-01-01');
 //	delete from asaas_charges where created < '2025-01-01' and not open;
+//
+// [Orders] adds up the rows of a name, and without one of them the sum is too small. So it needs them for as long as
+// any charge of the name may come: keep those of a subscription, a link or an order that is not over.
 package charges

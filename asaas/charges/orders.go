@@ -88,6 +88,9 @@ func (e nameError) Error() string { return string(e) }
 //		return set.RowsAffected(), err
 //	}
 //
+// An order that may be paid by its reference and by a Checkout without it has two names, and two sums: give each a
+// column, as docs/handlers.md does.
+//
 // The order is set, and not added to. So an order that was wrong is right with the next event of one of its charges,
 // and two versions of the program may run at once. The name is locked from before the sum until the transaction ends.
 //
@@ -100,8 +103,8 @@ func (e nameError) Error() string { return string(e) }
 // the old name and its sum without the charge, and then with the new one. The old name need not have an order any
 // more.
 //
-// Events are parked as by [Handler]. All of an account's are, until its table is filled, if other handlers have
-// booked payments of the account before: a sum without their charges would be too small.
+// Events are parked as by [Handler]. All of an account's are, until its table is filled, if idem has done
+// payment events of the account before, or has imported them: a sum without their charges would be too small.
 func Orders(set func(ctx context.Context, tx pgx.Tx, o Order) (orders int64, err error)) idem.Handler[*asaas.PaymentEvent] {
 	return func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 		c, err := copyEvent(ctx, tx, e, copying{sums: true})

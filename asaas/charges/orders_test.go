@@ -22,6 +22,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/idem/value"
 	"github.com/paghooks/paghooks/internal/testkit"
 )
@@ -515,36 +516,53 @@ func TestALateCreationOfABookedChargeDoublesNothing(t *testing.T) {
 // The sum would lack the charges that other handlers have booked.
 func TestNoOrderIsSetWhileTheTableLacksWhatOtherHandlersHaveBooked(t *testing.T) {
 	t.Parallel()
-	pool := testkit.Open(t)
-	old := asaas.NewDispatcher("token")
-	old.OnPaymentCreated(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })
-	if state, says := deliver(t, pool, old, asaastest.Event(asaas.EventPaymentCreated)); state != "done" {
-		t.Fatalf("the event is %s: %s", state, says)
-	}
-	if err := charges.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Exec(t, pool, setOrders)
-	n := 0
-	body := func() []byte {
-		n++
-		return with(t, with(t, madeOn(time.Now(), 5), "externalReference", "order-1"), "id", fmt.Sprintf("pay_of_%d", n))
-	}
-	state, says := deliver(t, pool, newSetting(paid), body())
-	if state != "parked" || !strings.Contains(says, "charges.Reconcile has filled the table") {
-		t.Errorf("before the table is filled the event is %s: %s", state, says)
-	}
-	if state, says = deliver(t, pool, newEvents(nil), body()); state != "done" {
-		t.Errorf("beside the handlers of before the event is %s: %s", state, says)
-	}
-	if state, says = deliver(t, pool, newSetting(paid), body()); state != "parked" {
-		t.Errorf("with the first row the event is %s: %s", state, says)
-	}
-	if err := charges.Filled(t.Context(), pool, "", time.Time{}); err != nil {
-		t.Fatal(err)
-	}
-	if state, says = deliver(t, pool, newSetting(paid), body()); state != "done" {
-		t.Errorf("once it is filled the event is %s: %s", state, says)
+	for reason, book := range map[string]func(*testing.T, *pgxpool.Pool){
+		"they have booked it here": func(t *testing.T, pool *pgxpool.Pool) {
+			old := asaas.NewDispatcher("token")
+			old.OnPaymentCreated(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })
+			if state, says := deliver(t, pool, old, asaastest.Event(asaas.EventPaymentCreated)); state != "done" {
+				t.Fatalf("the event is %s: %s", state, says)
+			}
+		},
+		"only the ids of its events are imported": func(t *testing.T, pool *pgxpool.Pool) {
+			done := func(yield func(operator.OldEvent, error) bool) {
+				yield(operator.OldEvent{ID: "evt_old", Done: true}, nil)
+			}
+			if _, err := operator.New(idem.NewInbox(pool, asaas.NewDispatcher("token")), "ana").Import(t.Context(), "", done, "moved"); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			pool := testkit.Open(t)
+			book(t, pool)
+			if err := charges.Migrate(t.Context(), pool); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Exec(t, pool, setOrders)
+			n := 0
+			body := func() []byte {
+				n++
+				return with(t, with(t, madeOn(time.Now(), 5), "externalReference", "order-1"), "id", fmt.Sprintf("pay_of_%d", n))
+			}
+			state, says := deliver(t, pool, newSetting(paid), body())
+			if state != "parked" || !strings.Contains(says, "charges.Reconcile has filled the table") {
+				t.Errorf("before the table is filled the event is %s: %s", state, says)
+			}
+			if state, says = deliver(t, pool, newEvents(nil), body()); state != "done" {
+				t.Errorf("beside the handlers of before the event is %s: %s", state, says)
+			}
+			if state, says = deliver(t, pool, newSetting(paid), body()); state != "parked" {
+				t.Errorf("with the first row the event is %s: %s", state, says)
+			}
+			if err := charges.Filled(t.Context(), pool, "", time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			if state, says = deliver(t, pool, newSetting(paid), body()); state != "done" {
+				t.Errorf("once it is filled the event is %s: %s", state, says)
+			}
+		})
 	}
 }
 

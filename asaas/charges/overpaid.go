@@ -18,7 +18,8 @@ type Overpaid struct {
 	DB DB
 
 	// Orders is the SQL query of the orders, whose first column names them. Never make it of input. Compare the price
-	// that is settled, because interest comes on top of what is paid. Leave out an order that a person has looked at.
+	// that is settled, because interest comes on top of what is paid; of an order with a column for each of two names,
+	// compare their sum. Leave out an order that a person has looked at.
 	Orders string
 
 	sometimes sometimes

@@ -34,7 +34,7 @@ type Settings struct {
 	// given back in it is found by that alone. It costs a call for each 100 of them; once a week is enough for most.
 	Unsettled bool
 
-	// DryRun rolls every change back, after Apply. Changed is called with it all the same.
+	// DryRun rolls every change back, after Apply or Orders. Changed is called with it all the same.
 	DryRun bool
 
 	// Changed, when set, is called for each charge that the run has changed, after COMMIT.
@@ -68,7 +68,7 @@ type Report struct {
 	// Gone are charges that are open in the table and that Asaas does not show. Nothing is changed for them: they may have been
 	// removed, or the key is that of another account.
 	Gone []string
-	// Failed are the charges that could not be copied, or of which Apply returned an error: those were rolled back.
+	// Failed are the charges that could not be copied, or of which Apply or Orders returned an error: those were rolled back.
 	Failed map[string]error
 
 	// Cursor is the place where the next run goes on; nil if this one came to its end. Again is the pause that Asaas asks for
@@ -78,7 +78,7 @@ type Report struct {
 }
 
 // Reconcile books missed events: it reads charges from Asaas, copies each into its row, and calls Apply with the
-// difference, each in a transaction of its own. It may run at any time, also while events are on their way: an event
+// difference, or Orders with the sum, each in a transaction of its own. It may run at any time, also while events are on their way: an event
 // that comes after its charge was read changes nothing. [Daily] calls it each day.
 //
 // It reads the charges that were made in the gap, those whose money came in it, those that a movement in the account's

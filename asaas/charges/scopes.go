@@ -119,11 +119,11 @@ func see(ctx context.Context, tx pgx.Tx, scope, event, id string) error {
 		on conflict (scope) do update set seen = coalesce(s.seen, excluded.seen), account = coalesce(s.account, excluded.account),
 			others = coalesce(s.others, excluded.others)`
 	from, until := keys(scope)
-	booked := false
+	booked := false // by other handlers; an import may know no more than the id of what they did
 	has, err := hasEvents(ctx, tx)
 	if err == nil && has {
 		booked, err = one[bool](ctx, tx, `select exists (select from idem_events
-			where event >= $1 and event < $2 and event <> $1 || $3 and state = 'done' and type like 'PAYMENT\_%')`, from, until, event)
+			where event >= $1 and event < $2 and event <> $1 || $3 and state = 'done' and (type = '' or type like 'PAYMENT\_%'))`, from, until, event)
 	}
 	if err == nil {
 		_, err = tx.Exec(ctx, first, scope, id, booked)
@@ -143,8 +143,8 @@ func keys(scope string) (first, after string) {
 	return account + "/", account + "0"
 }
 
-// hasDone reads all of the account's events, because no index has their charge. It is called for a new row, unless the
-// event is the charge's creation.
+// hasDone reads all of the account's events, because no index has their charge. It is called for a new row, unless orders
+// are set or the event is the charge's creation.
 func hasDone(ctx context.Context, tx pgx.Tx, c *Charge) (bool, error) {
 	has, err := hasEvents(ctx, tx)
 	if err != nil || !has {

@@ -60,9 +60,12 @@ func OpenGORM(pool *pgxpool.Pool) (*gorm.DB, error) {
 
 // PaidWithEnt sets an order to the sum of its charges. Ent has no exact decimals: the order keeps cents.
 func PaidWithEnt(ctx context.Context, tx pgx.Tx, o charges.Order) (orders int64, err error) {
+	if o.Kind != charges.Reference {
+		return 0, nil
+	}
 	err = idemsql.Run(ctx, tx, func(db *sql.DB) error {
 		client := ent.NewClient(ent.Driver(entsql.OpenDB(dialect.Postgres, db)))
-		n, err := client.Order.Update().Where(order.Reference(o.Reference.Or(""))).SetPaidCents(o.Paid.Cents()).Save(ctx)
+		n, err := client.Order.Update().Where(order.Reference(o.Name)).SetPaidCents(o.Paid.Cents()).SetSettledCents(o.Settled.Cents()).Save(ctx)
 		orders = int64(n)
 		return err
 	})

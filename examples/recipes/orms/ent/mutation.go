@@ -29,16 +29,18 @@ const (
 // OrderMutation represents an operation that mutates the Order nodes in the graph.
 type OrderMutation struct {
 	config
-	op            Op
-	typ           string
-	id            *int
-	reference     *string
-	paid_cents    *int64
-	addpaid_cents *int64
-	clearedFields map[string]struct{}
-	done          bool
-	oldValue      func(context.Context) (*Order, error)
-	predicates    []predicate.Order
+	op               Op
+	typ              string
+	id               *int
+	reference        *string
+	paid_cents       *int64
+	addpaid_cents    *int64
+	settled_cents    *int64
+	addsettled_cents *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*Order, error)
+	predicates       []predicate.Order
 }
 
 var _ ent.Mutation = (*OrderMutation)(nil)
@@ -231,6 +233,62 @@ func (m *OrderMutation) ResetPaidCents() {
 	m.addpaid_cents = nil
 }
 
+// SetSettledCents sets the "settled_cents" field.
+func (m *OrderMutation) SetSettledCents(i int64) {
+	m.settled_cents = &i
+	m.addsettled_cents = nil
+}
+
+// SettledCents returns the value of the "settled_cents" field in the mutation.
+func (m *OrderMutation) SettledCents() (r int64, exists bool) {
+	v := m.settled_cents
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSettledCents returns the old "settled_cents" field's value of the Order entity.
+// If the Order object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMutation) OldSettledCents(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSettledCents is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSettledCents requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSettledCents: %w", err)
+	}
+	return oldValue.SettledCents, nil
+}
+
+// AddSettledCents adds i to the "settled_cents" field.
+func (m *OrderMutation) AddSettledCents(i int64) {
+	if m.addsettled_cents != nil {
+		*m.addsettled_cents += i
+	} else {
+		m.addsettled_cents = &i
+	}
+}
+
+// AddedSettledCents returns the value that was added to the "settled_cents" field in this mutation.
+func (m *OrderMutation) AddedSettledCents() (r int64, exists bool) {
+	v := m.addsettled_cents
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSettledCents resets all changes to the "settled_cents" field.
+func (m *OrderMutation) ResetSettledCents() {
+	m.settled_cents = nil
+	m.addsettled_cents = nil
+}
+
 // Where appends a list predicates to the OrderMutation builder.
 func (m *OrderMutation) Where(ps ...predicate.Order) {
 	m.predicates = append(m.predicates, ps...)
@@ -265,12 +323,15 @@ func (m *OrderMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *OrderMutation) Fields() []string {
-	fields := make([]string, 0, 2)
+	fields := make([]string, 0, 3)
 	if m.reference != nil {
 		fields = append(fields, order.FieldReference)
 	}
 	if m.paid_cents != nil {
 		fields = append(fields, order.FieldPaidCents)
+	}
+	if m.settled_cents != nil {
+		fields = append(fields, order.FieldSettledCents)
 	}
 	return fields
 }
@@ -284,6 +345,8 @@ func (m *OrderMutation) Field(name string) (ent.Value, bool) {
 		return m.Reference()
 	case order.FieldPaidCents:
 		return m.PaidCents()
+	case order.FieldSettledCents:
+		return m.SettledCents()
 	}
 	return nil, false
 }
@@ -297,6 +360,8 @@ func (m *OrderMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldReference(ctx)
 	case order.FieldPaidCents:
 		return m.OldPaidCents(ctx)
+	case order.FieldSettledCents:
+		return m.OldSettledCents(ctx)
 	}
 	return nil, fmt.Errorf("unknown Order field %s", name)
 }
@@ -320,6 +385,13 @@ func (m *OrderMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetPaidCents(v)
 		return nil
+	case order.FieldSettledCents:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSettledCents(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Order field %s", name)
 }
@@ -331,6 +403,9 @@ func (m *OrderMutation) AddedFields() []string {
 	if m.addpaid_cents != nil {
 		fields = append(fields, order.FieldPaidCents)
 	}
+	if m.addsettled_cents != nil {
+		fields = append(fields, order.FieldSettledCents)
+	}
 	return fields
 }
 
@@ -341,6 +416,8 @@ func (m *OrderMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case order.FieldPaidCents:
 		return m.AddedPaidCents()
+	case order.FieldSettledCents:
+		return m.AddedSettledCents()
 	}
 	return nil, false
 }
@@ -356,6 +433,13 @@ func (m *OrderMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddPaidCents(v)
+		return nil
+	case order.FieldSettledCents:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSettledCents(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Order numeric field %s", name)
@@ -389,6 +473,9 @@ func (m *OrderMutation) ResetField(name string) error {
 		return nil
 	case order.FieldPaidCents:
 		m.ResetPaidCents()
+		return nil
+	case order.FieldSettledCents:
+		m.ResetSettledCents()
 		return nil
 	}
 	return fmt.Errorf("unknown Order field %s", name)

@@ -19,7 +19,9 @@ type Order struct {
 	// Reference holds the value of the "reference" field.
 	Reference string `json:"reference,omitempty"`
 	// PaidCents holds the value of the "paid_cents" field.
-	PaidCents    int64 `json:"paid_cents,omitempty"`
+	PaidCents int64 `json:"paid_cents,omitempty"`
+	// SettledCents holds the value of the "settled_cents" field.
+	SettledCents int64 `json:"settled_cents,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -28,7 +30,7 @@ func (*Order) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case order.FieldID, order.FieldPaidCents:
+		case order.FieldID, order.FieldPaidCents, order.FieldSettledCents:
 			values[i] = new(sql.NullInt64)
 		case order.FieldReference:
 			values[i] = new(sql.NullString)
@@ -64,6 +66,12 @@ func (_m *Order) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field paid_cents", values[i])
 			} else if value.Valid {
 				_m.PaidCents = value.Int64
+			}
+		case order.FieldSettledCents:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field settled_cents", values[i])
+			} else if value.Valid {
+				_m.SettledCents = value.Int64
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -106,6 +114,9 @@ func (_m *Order) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("paid_cents=")
 	builder.WriteString(fmt.Sprintf("%v", _m.PaidCents))
+	builder.WriteString(", ")
+	builder.WriteString("settled_cents=")
+	builder.WriteString(fmt.Sprintf("%v", _m.SettledCents))
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -39,6 +39,20 @@ func (_c *OrderCreate) SetNillablePaidCents(v *int64) *OrderCreate {
 	return _c
 }
 
+// SetSettledCents sets the "settled_cents" field.
+func (_c *OrderCreate) SetSettledCents(v int64) *OrderCreate {
+	_c.mutation.SetSettledCents(v)
+	return _c
+}
+
+// SetNillableSettledCents sets the "settled_cents" field if the given value is not nil.
+func (_c *OrderCreate) SetNillableSettledCents(v *int64) *OrderCreate {
+	if v != nil {
+		_c.SetSettledCents(*v)
+	}
+	return _c
+}
+
 // Mutation returns the OrderMutation object of the builder.
 func (_c *OrderCreate) Mutation() *OrderMutation {
 	return _c.mutation
@@ -78,6 +92,10 @@ func (_c *OrderCreate) defaults() {
 		v := order.DefaultPaidCents
 		_c.mutation.SetPaidCents(v)
 	}
+	if _, ok := _c.mutation.SettledCents(); !ok {
+		v := order.DefaultSettledCents
+		_c.mutation.SetSettledCents(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -87,6 +105,9 @@ func (_c *OrderCreate) check() error {
 	}
 	if _, ok := _c.mutation.PaidCents(); !ok {
 		return &ValidationError{Name: "paid_cents", err: errors.New(`ent: missing required field "Order.paid_cents"`)}
+	}
+	if _, ok := _c.mutation.SettledCents(); !ok {
+		return &ValidationError{Name: "settled_cents", err: errors.New(`ent: missing required field "Order.settled_cents"`)}
 	}
 	return nil
 }
@@ -121,6 +142,10 @@ func (_c *OrderCreate) createSpec() (*Order, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.PaidCents(); ok {
 		_spec.SetField(order.FieldPaidCents, field.TypeInt64, value)
 		_node.PaidCents = value
+	}
+	if value, ok := _c.mutation.SettledCents(); ok {
+		_spec.SetField(order.FieldSettledCents, field.TypeInt64, value)
+		_node.SettledCents = value
 	}
 	return _node, _spec
 }

@@ -62,6 +62,27 @@ func (_u *OrderUpdate) AddPaidCents(v int64) *OrderUpdate {
 	return _u
 }
 
+// SetSettledCents sets the "settled_cents" field.
+func (_u *OrderUpdate) SetSettledCents(v int64) *OrderUpdate {
+	_u.mutation.ResetSettledCents()
+	_u.mutation.SetSettledCents(v)
+	return _u
+}
+
+// SetNillableSettledCents sets the "settled_cents" field if the given value is not nil.
+func (_u *OrderUpdate) SetNillableSettledCents(v *int64) *OrderUpdate {
+	if v != nil {
+		_u.SetSettledCents(*v)
+	}
+	return _u
+}
+
+// AddSettledCents adds value to the "settled_cents" field.
+func (_u *OrderUpdate) AddSettledCents(v int64) *OrderUpdate {
+	_u.mutation.AddSettledCents(v)
+	return _u
+}
+
 // Mutation returns the OrderMutation object of the builder.
 func (_u *OrderUpdate) Mutation() *OrderMutation {
 	return _u.mutation
@@ -111,6 +132,12 @@ func (_u *OrderUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedPaidCents(); ok {
 		_spec.AddField(order.FieldPaidCents, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.SettledCents(); ok {
+		_spec.SetField(order.FieldSettledCents, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedSettledCents(); ok {
+		_spec.AddField(order.FieldSettledCents, field.TypeInt64, value)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -164,6 +191,27 @@ func (_u *OrderUpdateOne) SetNillablePaidCents(v *int64) *OrderUpdateOne {
 // AddPaidCents adds value to the "paid_cents" field.
 func (_u *OrderUpdateOne) AddPaidCents(v int64) *OrderUpdateOne {
 	_u.mutation.AddPaidCents(v)
+	return _u
+}
+
+// SetSettledCents sets the "settled_cents" field.
+func (_u *OrderUpdateOne) SetSettledCents(v int64) *OrderUpdateOne {
+	_u.mutation.ResetSettledCents()
+	_u.mutation.SetSettledCents(v)
+	return _u
+}
+
+// SetNillableSettledCents sets the "settled_cents" field if the given value is not nil.
+func (_u *OrderUpdateOne) SetNillableSettledCents(v *int64) *OrderUpdateOne {
+	if v != nil {
+		_u.SetSettledCents(*v)
+	}
+	return _u
+}
+
+// AddSettledCents adds value to the "settled_cents" field.
+func (_u *OrderUpdateOne) AddSettledCents(v int64) *OrderUpdateOne {
+	_u.mutation.AddSettledCents(v)
 	return _u
 }
 
@@ -246,6 +294,12 @@ func (_u *OrderUpdateOne) sqlSave(ctx context.Context) (_node *Order, err error)
 	}
 	if value, ok := _u.mutation.AddedPaidCents(); ok {
 		_spec.AddField(order.FieldPaidCents, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.SettledCents(); ok {
+		_spec.SetField(order.FieldSettledCents, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedSettledCents(); ok {
+		_spec.AddField(order.FieldSettledCents, field.TypeInt64, value)
 	}
 	_node = &Order{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -17,4 +17,8 @@ func init() {
 	orderDescPaidCents := orderFields[1].Descriptor()
 	// order.DefaultPaidCents holds the default value on creation for the paid_cents field.
 	order.DefaultPaidCents = orderDescPaidCents.Default.(int64)
+	// orderDescSettledCents is the schema descriptor for settled_cents field.
+	orderDescSettledCents := orderFields[2].Descriptor()
+	// order.DefaultSettledCents holds the default value on creation for the settled_cents field.
+	order.DefaultSettledCents = orderDescSettledCents.Default.(int64)
 }

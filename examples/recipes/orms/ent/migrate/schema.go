@@ -13,6 +13,7 @@ var (
 		{Name: "id", Type: field.TypeInt, Increment: true},
 		{Name: "reference", Type: field.TypeString, Unique: true},
 		{Name: "paid_cents", Type: field.TypeInt64, Default: 0},
+		{Name: "settled_cents", Type: field.TypeInt64, Default: 0},
 	}
 	// OrdersTable holds the schema information for the "orders" table.
 	OrdersTable = &schema.Table{

@@ -15,6 +15,8 @@ const (
 	FieldReference = "reference"
 	// FieldPaidCents holds the string denoting the paid_cents field in the database.
 	FieldPaidCents = "paid_cents"
+	// FieldSettledCents holds the string denoting the settled_cents field in the database.
+	FieldSettledCents = "settled_cents"
 	// Table holds the table name of the order in the database.
 	Table = "orders"
 )
@@ -24,6 +26,7 @@ var Columns = []string{
 	FieldID,
 	FieldReference,
 	FieldPaidCents,
+	FieldSettledCents,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -39,6 +42,8 @@ func ValidColumn(column string) bool {
 var (
 	// DefaultPaidCents holds the default value on creation for the "paid_cents" field.
 	DefaultPaidCents int64
+	// DefaultSettledCents holds the default value on creation for the "settled_cents" field.
+	DefaultSettledCents int64
 )
 
 // OrderOption defines the ordering options for the Order queries.
@@ -57,4 +62,9 @@ func ByReference(opts ...sql.OrderTermOption) OrderOption {
 // ByPaidCents orders the results by the paid_cents field.
 func ByPaidCents(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPaidCents, opts...).ToFunc()
+}
+
+// BySettledCents orders the results by the settled_cents field.
+func BySettledCents(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSettledCents, opts...).ToFunc()
 }

@@ -62,6 +62,11 @@ func PaidCents(v int64) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldPaidCents, v))
 }
 
+// SettledCents applies equality check predicate on the "settled_cents" field. It's identical to SettledCentsEQ.
+func SettledCents(v int64) predicate.Order {
+	return predicate.Order(sql.FieldEQ(FieldSettledCents, v))
+}
+
 // ReferenceEQ applies the EQ predicate on the "reference" field.
 func ReferenceEQ(v string) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldReference, v))
@@ -165,6 +170,46 @@ func PaidCentsLT(v int64) predicate.Order {
 // PaidCentsLTE applies the LTE predicate on the "paid_cents" field.
 func PaidCentsLTE(v int64) predicate.Order {
 	return predicate.Order(sql.FieldLTE(FieldPaidCents, v))
+}
+
+// SettledCentsEQ applies the EQ predicate on the "settled_cents" field.
+func SettledCentsEQ(v int64) predicate.Order {
+	return predicate.Order(sql.FieldEQ(FieldSettledCents, v))
+}
+
+// SettledCentsNEQ applies the NEQ predicate on the "settled_cents" field.
+func SettledCentsNEQ(v int64) predicate.Order {
+	return predicate.Order(sql.FieldNEQ(FieldSettledCents, v))
+}
+
+// SettledCentsIn applies the In predicate on the "settled_cents" field.
+func SettledCentsIn(vs ...int64) predicate.Order {
+	return predicate.Order(sql.FieldIn(FieldSettledCents, vs...))
+}
+
+// SettledCentsNotIn applies the NotIn predicate on the "settled_cents" field.
+func SettledCentsNotIn(vs ...int64) predicate.Order {
+	return predicate.Order(sql.FieldNotIn(FieldSettledCents, vs...))
+}
+
+// SettledCentsGT applies the GT predicate on the "settled_cents" field.
+func SettledCentsGT(v int64) predicate.Order {
+	return predicate.Order(sql.FieldGT(FieldSettledCents, v))
+}
+
+// SettledCentsGTE applies the GTE predicate on the "settled_cents" field.
+func SettledCentsGTE(v int64) predicate.Order {
+	return predicate.Order(sql.FieldGTE(FieldSettledCents, v))
+}
+
+// SettledCentsLT applies the LT predicate on the "settled_cents" field.
+func SettledCentsLT(v int64) predicate.Order {
+	return predicate.Order(sql.FieldLT(FieldSettledCents, v))
+}
+
+// SettledCentsLTE applies the LTE predicate on the "settled_cents" field.
+func SettledCentsLTE(v int64) predicate.Order {
+	return predicate.Order(sql.FieldLTE(FieldSettledCents, v))
 }
 
 // And groups predicates with the AND operator between them.

@@ -11,5 +11,5 @@ type Order struct{ ent.Schema }
 
 // Fields returns the columns.
 func (Order) Fields() []ent.Field {
-	return []ent.Field{field.String("reference").Unique(), field.Int64("paid_cents").Default(0)}
+	return []ent.Field{field.String("reference").Unique(), field.Int64("paid_cents").Default(0), field.Int64("settled_cents").Default(0)}
 }
