@@ -13,7 +13,7 @@ import (
 )
 
 // A genuine body is read, or kept unread, whatever is in it. These are about
-// as large as a processor takes by default: hundreds of times what Asaas sends.
+// as large as an inbox takes by default: hundreds of times what Asaas sends.
 //
 // It does not run in parallel: others would use memory meanwhile.
 func TestHostileBodiesAreReadInBoundedMemory(t *testing.T) {

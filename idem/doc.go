@@ -272,7 +272,7 @@
 //	inbox storing first // settings; store and answer; the first try
 //	attempt statement // begin and mark, handler, commit, hooks: the only place where a handler runs
 //	worker runner work // claim, stay alive, process one claim
-//	list replay requeue discard dryrun prune // operations on stored events; forgetting
+//	list replay discard dryrun prune // operations on stored events; forgetting
 //	examine migrate serve // health; the tables; running a program
 //	inside // what other packages of this project need, and no program does
 package idem

@@ -183,9 +183,9 @@ func TestGenuinePaymentIsNeverAnswered401ForItsTime(t *testing.T) {
 func TestHealthIsRedWhenTheClockIsOffAndNotForARecordedDelivery(t *testing.T) {
 	t.Parallel()
 	_, h := shop(t)
-	processor := h.(*idem.Inbox)
+	inbox := h.(*idem.Inbox)
 	refused := func() check.Result {
-		for _, c := range processor.Examine(t.Context(), check.Limits{MaxFailures: 5}) {
+		for _, c := range inbox.Examine(t.Context(), check.Limits{MaxFailures: 5}) {
 			if c.Name == "refused" {
 				return c
 			}
@@ -228,15 +228,15 @@ func TestSecretOfTwoAccountsIsAnswered503(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	processor := idem.NewInbox(pool, events)
-	processor.WorkFirst = true
-	processor.Logger = nil
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
+	inbox.Logger = nil
 	for range 5 {
-		if status, answer := deliver(processor, []byte(`{}`), "secret"); status != 503 || !strings.Contains(answer, "ambiguous_secret") {
+		if status, answer := deliver(inbox, []byte(`{}`), "secret"); status != 503 || !strings.Contains(answer, "ambiguous_secret") {
 			t.Errorf("answered %d %s, want 503", status, answer)
 		}
 	}
-	if c := processor.Examine(t.Context(), check.Limits{MaxFailures: 5})[0]; c.Healthy {
+	if c := inbox.Examine(t.Context(), check.Limits{MaxFailures: 5})[0]; c.Healthy {
 		t.Errorf("health says %s", c.Says)
 	}
 }

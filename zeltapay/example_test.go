@@ -177,7 +177,7 @@ func ExampleDispatcher_OnUnknown() {
 	})
 
 	e := zeltapay.Identify([]byte(`{"eventId":"evt_1","type":"payment_link.archived"}`))
-	if err := events.Dispatch(context.Background(), nil, e); err != nil { // a processor does this
+	if err := events.Dispatch(context.Background(), nil, e); err != nil { // an inbox does this
 		fmt.Println(err)
 	}
 	// Output: no handler knows payment_link.archived

@@ -38,7 +38,7 @@ func sent(t *testing.T, url, body string, change func(http.Header)) (status int,
 }
 
 // A genuine body is read, or kept unread, whatever is in it. These are about
-// as large as a processor takes by default.
+// as large as an inbox takes by default.
 //
 // It does not run in parallel: others would use memory meanwhile.
 func TestHostileBodiesAreReadInBoundedMemory(t *testing.T) {
@@ -63,9 +63,9 @@ func TestHostileBodiesAreReadInBoundedMemory(t *testing.T) {
 		{"a long id", strings.Replace(head, "evt_1", fill("9"), 1) + `}}`, idem.StateDone, 40},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			pool, processor := shop(t)
-			processor.(*idem.Inbox).Timeout = time.Minute // for -race on a slow machine
-			server := httptest.NewServer(processor)
+			pool, inbox := shop(t)
+			inbox.(*idem.Inbox).Timeout = time.Minute // for -race on a slow machine
+			server := httptest.NewServer(inbox)
 			defer server.Close()
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)

@@ -42,12 +42,12 @@ func countTrips(t *testing.T, events *asaas.Dispatcher, want []string) {
 		t.Fatal(err)
 	}
 	defer traced.Close()
-	processor := idem.NewInbox(traced, events)
-	processor.WorkFirst = true
+	inbox := idem.NewInbox(traced, events)
+	inbox.WorkFirst = true
 	first, c := newOf("order-1", asaas.BillingTypePix), newOf("order-1", asaas.BillingTypePix)
 	for n, body := range [][]byte{first.Created(), c.Created(), c.Received()} {
 		said.all = nil
-		if outcome, err := processor.Accept(t.Context(), asaas.Identify(body)); outcome != idem.Done || err != nil {
+		if outcome, err := inbox.Accept(t.Context(), asaas.Identify(body)); outcome != idem.Done || err != nil {
 			t.Fatalf("%s, %v: %s", outcome, err, body)
 		}
 		if n == 0 { // the first charge of an account also makes the account known

@@ -32,7 +32,7 @@ func TestCanarySaysThatItsBodyWasAltered(t *testing.T) {
 	s.openInbox()
 	drained := "its body arrived empty: something in front of the receiver has read it"
 	changed := "another body arrived than was sent: something in front of the receiver has changed, encoded or wrapped it"
-	for name, receiver := range map[string]http.Handler{"processor": s.first, "inbox": s.inbox} {
+	for name, receiver := range map[string]http.Handler{"works first": s.first, "inbox": s.inbox} {
 		for _, c := range []struct {
 			why   string
 			alter func(string) string
@@ -158,7 +158,7 @@ func TestAcceptTakesNoEmptyBodyAndParksEachUnreadableOne(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	s.notes.Ignore("")
-	for name, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"processor": s.first.Accept, "inbox": s.inbox.Accept} {
+	for name, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"works first": s.first.Accept, "inbox": s.inbox.Accept} {
 		for _, body := range []string{"", " \n"} {
 			if outcome, err := accept(t.Context(), identify([]byte(body))); outcome != idem.Retrying || err == nil {
 				t.Errorf("%s: %q is %s, %v", name, body, outcome, err)

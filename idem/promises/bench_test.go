@@ -34,16 +34,16 @@ import (
 // the last one's rate of events to the first one's, in alternating rounds on one durable Postgres.
 func BenchmarkInline(b *testing.B) {
 	everywhere(b, []int{1, 16, 64}, func(b *testing.B, pool *pgxpool.Pool, at int) {
-		race(b, pool, at, serve(b, "by-hand", byHand{pool, fourTrips}), serve(b, "paghooks", newBenchProcessor(pool, bookOrder)))
+		race(b, pool, at, serve(b, "by-hand", byHand{pool, fourTrips}), serve(b, "paghooks", newBenchFirst(pool, bookOrder)))
 	})
 }
 
 // BenchmarkDuplicates compares events that come again with new ones.
 func BenchmarkDuplicates(b *testing.B) {
 	everywhere(b, []int{1, 16, 64}, func(b *testing.B, pool *pgxpool.Pool, at int) {
-		again := serve(b, "again", newBenchProcessor(pool, bookOrder))
+		again := serve(b, "again", newBenchFirst(pool, bookOrder))
 		again.same = true
-		race(b, pool, at, serve(b, "new", newBenchProcessor(pool, bookOrder)), again)
+		race(b, pool, at, serve(b, "new", newBenchFirst(pool, bookOrder)), again)
 	})
 }
 
@@ -57,7 +57,7 @@ func BenchmarkIngest(b *testing.B) {
 // BenchmarkEndToEnd compares inline mode with an inbox: stored, processed, done.
 func BenchmarkEndToEnd(b *testing.B) {
 	everywhere(b, []int{16, 64}, func(b *testing.B, pool *pgxpool.Pool, at int) {
-		race(b, pool, at, serve(b, "inline", newBenchProcessor(pool, bookOrder)), work(b, newBenchInbox(pool)))
+		race(b, pool, at, serve(b, "inline", newBenchFirst(pool, bookOrder)), work(b, newBenchInbox(pool)))
 	})
 }
 
@@ -66,13 +66,13 @@ func BenchmarkEndToEnd(b *testing.B) {
 func BenchmarkOutbox(b *testing.B) {
 	everywhere(b, []int{16}, func(b *testing.B, pool *pgxpool.Pool, at int) {
 		outbox := outbox.New(pool, "shop", nil)
-		emitting := newBenchProcessor(pool, func(ctx context.Context, tx pgx.Tx, n *note) error {
+		emitting := newBenchFirst(pool, func(ctx context.Context, tx pgx.Tx, n *note) error {
 			if err := bookOrder(ctx, tx, n); err != nil {
 				return err
 			}
 			return outbox.Emit(ctx, broker.Message{Type: "order.paid", Key: n.Order, Body: []byte(n.ID)})
 		})
-		race(b, pool, at, serve(b, "inline", newBenchProcessor(pool, bookOrder)), serve(b, "emitting", emitting))
+		race(b, pool, at, serve(b, "inline", newBenchFirst(pool, bookOrder)), serve(b, "emitting", emitting))
 	})
 }
 
@@ -92,8 +92,8 @@ func bookOrder(ctx context.Context, tx pgx.Tx, n *note) error {
 	return err
 }
 
-// newBenchProcessor is a processor that logs nothing.
-func newBenchProcessor(pool *pgxpool.Pool, h idem.Handler[*note]) *idem.Inbox {
+// newBenchFirst is an inbox that works first and logs nothing.
+func newBenchFirst(pool *pgxpool.Pool, h idem.Handler[*note]) *idem.Inbox {
 	p := newFirst(pool, source(h))
 	p.Logger = nil
 	return p

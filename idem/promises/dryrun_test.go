@@ -190,7 +190,7 @@ func TestDryRunOverHTTPIsNeverAnAcknowledgement(t *testing.T) {
 	s.openInbox()
 	server := httptest.NewServer(s.inbox)
 	t.Cleanup(server.Close)
-	mode := map[string]string{"processor": s.url, "inbox": server.URL}
+	mode := map[string]string{"works first": s.url, "inbox": server.URL}
 	for name, url := range mode {
 		s.url = url
 		for body, want := range map[string]string{
@@ -270,7 +270,7 @@ func TestDeliveryDoesNotWaitForADryRunOfItsEvent(t *testing.T) {
 		keepPayloads bool
 		dryRun       func(*app, idem.Event) (idem.Outcome, error)
 	}{
-		"of a processor":             {false, func(s *app, e idem.Event) (idem.Outcome, error) { return s.first.DryRun(s.Context(), e) }},
+		"of one that works first":    {false, func(s *app, e idem.Event) (idem.Outcome, error) { return s.first.DryRun(s.Context(), e) }},
 		"of one that keeps payloads": {true, func(s *app, e idem.Event) (idem.Outcome, error) { return s.first.DryRun(s.Context(), e) }},
 		"of an inbox":                {false, func(s *app, e idem.Event) (idem.Outcome, error) { return s.inbox.DryRun(s.Context(), e) }},
 	} {

@@ -57,7 +57,7 @@ func TestConcurrentDuplicatesOfAFailingEventShareItsFailure(t *testing.T) {
 	deliveries.Wait()
 }
 
-// Two processors on one database know as little of each other as two processes.
+// Two inboxes on one database know as little of each other as two processes.
 func TestConcurrentDuplicateInAnotherProcessWaitsForTheFirst(t *testing.T) {
 	t.Parallel()
 	s := openApp(t, poolOf(t, 4))
@@ -361,7 +361,7 @@ func (s *app) conflicts() (all []bool) {
 
 func (s *app) wantConflicts(want ...operator.Conflict) {
 	s.Helper()
-	for name, list := range map[string]func(context.Context, int) ([]operator.Conflict, int64, error){"processor": operator.New(s.first, "").Conflicts, "inbox": operator.New(s.inbox, "").Conflicts} {
+	for name, list := range map[string]func(context.Context, int) ([]operator.Conflict, int64, error){"works first": operator.New(s.first, "").Conflicts, "inbox": operator.New(s.inbox, "").Conflicts} {
 		got, all, err := list(s.Context(), 100)
 		if all != int64(len(want)) {
 			s.Errorf("Conflicts of the %s counts %d, want %d", name, all, len(want))

@@ -298,7 +298,7 @@ func wait(t *testing.T, conn *pgx.Conn, until string) {
 }
 
 // sender delivers events until they are acknowledged, wherever the database is:
-// those of every other entity to the processor, the rest to the inbox.
+// those of every other entity to first, the rest to inbox.
 type sender struct {
 	mu           sync.Mutex
 	app          *app

@@ -103,7 +103,7 @@ func (s *app) drain(attempts ...int) {
 const patience = time.Minute
 
 // pause is between two looks at what changes by itself: without it, a test would take the
-// processor from what it waits for.
+// CPU from what it waits for.
 func pause() { time.Sleep(2 * time.Millisecond) }
 
 // next waits until a worker has ended an attempt.

@@ -116,9 +116,9 @@ func TestChildThatReceives(t *testing.T) {
 	}
 	source := &notes{}
 	idem.Handle(&source.Routes, "paid", pay)
-	processor := newFirst(pool, source)
-	processor.Logger = nil
-	server := httptest.NewServer(processor)
+	first := newFirst(pool, source)
+	first.Logger = nil
+	server := httptest.NewServer(first)
 	fmt.Println(server.URL)
 	endWithParent()
 }

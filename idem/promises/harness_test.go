@@ -103,7 +103,7 @@ type app struct {
 	notes *notes
 	first *idem.Inbox
 	inbox *idem.Inbox
-	url   string // of the processor, or of the inbox once there is one
+	url   string // of first, or of inbox once there is one
 
 	mu       sync.Mutex
 	observed []idem.Observation
@@ -240,7 +240,7 @@ func (s *app) logged() string {
 	return s.log.String()
 }
 
-// openInbox opens an inbox beside the processor, on the same database and
+// openInbox opens an inbox beside first, on the same database and
 // handlers, whose workers try nothing twice by themselves.
 func (s *app) openInbox() *app {
 	s.inbox = s.newInbox(s.pool)

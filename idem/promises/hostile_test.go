@@ -365,7 +365,7 @@ func gzipped(body string) string {
 // workers do not run: what it stores is pending.
 func eachEndpoint(t *testing.T, test func(*testing.T, *endpoint)) {
 	t.Helper()
-	t.Run("processor", func(t *testing.T) {
+	t.Run("works first", func(t *testing.T) {
 		s := newApp(t)
 		s.on(pay)
 		test(t, s.endpoint(s.first, idem.StateDone))

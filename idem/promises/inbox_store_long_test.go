@@ -52,7 +52,7 @@ func TestDeliveriesGoOnBehindAHookOfThePoolThatHangs(t *testing.T) {
 	t.Parallel()
 	for name, accept := range map[string]func(*app) func(context.Context, idem.Event) (idem.Outcome, error){
 		"an inbox":    func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.inbox.Accept },
-		"a processor": func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.first.Accept },
+		"works first": func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.first.Accept },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -87,8 +87,8 @@ var paths = []path{
 func nothingYet(*app, string) {}
 
 func deliverOnce(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
-	processor := newFirst(p, source)
-	return deliverTo(ctx, processor, processor, id)
+	first := newFirst(p, source)
+	return deliverTo(ctx, first, first, id)
 }
 
 // deliverTo posts an event to h, an inbox. The answer must be what the outcome says: 200 exactly if the event is stored.
@@ -116,9 +116,9 @@ func deliverTo(ctx context.Context, h http.Handler, c *idem.Inbox, id string) (i
 }
 
 func deliverKeeping(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
-	processor := newFirst(p, source)
-	processor.KeepPayloads = true
-	return deliverTo(ctx, processor, processor, id)
+	first := newFirst(p, source)
+	first.KeepPayloads = true
+	return deliverTo(ctx, first, first, id)
 }
 
 // payInSavepoint has its first effect undone, and a second one in its place.
@@ -167,9 +167,9 @@ func beforeAnother(s *app, id string) {
 // replayOne replays an event. One that is no longer there to be replayed is a
 // duplicate, and one that a process has claimed that was killed is left.
 func replayOne(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
-	processor := newFirst(p, source)
-	processor.Logger = nil
-	replayed, err := processor.Replay(ctx, idem.Filter{IDs: []string{id}})
+	first := newFirst(p, source)
+	first.Logger = nil
+	replayed, err := first.Replay(ctx, idem.Filter{IDs: []string{id}})
 	switch {
 	case err != nil:
 		return idem.Retrying, nil

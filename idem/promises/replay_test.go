@@ -274,7 +274,7 @@ func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
 		select event, 'other', 'other//k', now(), '' from idem_events where event like 'other/%'`)
 
 	want := idem.Stats{Pending: idem.Backlog{Events: 4}, Parked: idem.Backlog{Events: 4}, BlockedKeys: 3}
-	for name, stats := range map[string]func(context.Context) (idem.Stats, error){"inbox": s.inbox.Stats, "processor": s.first.Stats} {
+	for name, stats := range map[string]func(context.Context) (idem.Stats, error){"inbox": s.inbox.Stats, "works first": s.first.Stats} {
 		got, err := stats(t.Context())
 		if err != nil {
 			t.Fatal(err)

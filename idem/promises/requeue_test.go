@@ -206,8 +206,8 @@ func TestDiscardedEventFreesItsKeyAndNeverRuns(t *testing.T) {
 	// Nothing brings it back.
 	e := letter("bad1", "a", 0)
 	for name, accept := range map[string]func() (idem.Outcome, error){
-		"inbox":     func() (idem.Outcome, error) { return s.inbox.Accept(t.Context(), e) },
-		"processor": func() (idem.Outcome, error) { return s.first.Accept(t.Context(), e) },
+		"inbox":       func() (idem.Outcome, error) { return s.inbox.Accept(t.Context(), e) },
+		"works first": func() (idem.Outcome, error) { return s.first.Accept(t.Context(), e) },
 	} {
 		if outcome, err := accept(); outcome != idem.Duplicate || err != nil {
 			t.Errorf("%s: a delivery after Discard is %s, %v, want duplicate", name, outcome, err)

@@ -10,7 +10,7 @@
 //			zeltapaytest.Set("transaction.amount", 2990),
 //			zeltapaytest.Set("metadata.orderId", "A-1"))
 //		w := httptest.NewRecorder()
-//		processor.ServeHTTP(w, zeltapaytest.Request("/webhooks/zeltapay", secret, body))
+//		inbox.ServeHTTP(w, zeltapaytest.Request("/webhooks/zeltapay", secret, body))
 //		… // status 200, and the order is paid
 //	}
 //
@@ -54,7 +54,7 @@
 //	fake := zeltapaytest.New()
 //	defer fake.Close()
 //	events.Now = fake.Now // signatures are of the fake's time
-//	fake.AddWebhook(zeltapaytest.Webhook{Secret: secret, Handler: processor})
+//	fake.AddWebhook(zeltapaytest.Webhook{Secret: secret, Handler: inbox})
 //
 //	fake.Emit(zeltapaytest.Event("payment.success"))
 //	fake.Advance(10 * time.Minute) // all its retries

@@ -68,6 +68,12 @@ order by p.received_at desc, p.event desc limit $13`
 	return keys, last, err
 }
 
+// Place is the place of an event in the order of arrival.
+type Place struct {
+	At    time.Time
+	Event string // its row key
+}
+
 // Row is an event.
 type Row struct {
 	Event

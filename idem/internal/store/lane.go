@@ -88,12 +88,6 @@ func CountStuck(ctx context.Context, db DB, source string) (n int64, err error) 
 	return n, err
 }
 
-// Place is the place of an event in the order of arrival.
-type Place struct {
-	At    time.Time
-	Event string // its row key
-}
-
 // Pass takes up to n parked events out of their lanes. It returns their lanes, for
 // [PromoteWaiting].
 func Pass(ctx context.Context, tx pgx.Tx, source string, n int) (lanes []string, err error) {

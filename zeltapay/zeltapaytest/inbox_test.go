@@ -72,8 +72,8 @@ func shop(pool *pgxpool.Pool, now func() time.Time, down *atomic.Bool) *idem.Inb
 		_, err := tx.Exec(ctx, `insert into payments values ($1)`, e.LinkID())
 		return err
 	})
-	processor := idem.NewInbox(pool, events)
-	processor.WorkFirst = true
-	processor.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	return processor
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
+	inbox.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	return inbox
 }

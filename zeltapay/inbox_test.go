@@ -35,10 +35,10 @@ func shop(t *testing.T) (*pgxpool.Pool, http.Handler) {
 		_, err := tx.Exec(ctx, `insert into payments values ($1, $2, $3)`, e.LinkID(), amount, e.PaidAt())
 		return err
 	})
-	processor := idem.NewInbox(pool, events)
-	processor.WorkFirst = true
-	processor.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	return pool, processor
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
+	inbox.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	return pool, inbox
 }
 
 // deliver posts a body as Zelta Pay would, and returns the answer.
@@ -95,10 +95,10 @@ func TestAPaymentThatComesInBothLayoutsIsPaidOnce(t *testing.T) {
 		}
 		events := zeltapay.NewDispatcher("secret")
 		events.OnPaymentSuccess(ship)
-		processor := idem.NewInbox(pool, events)
-		processor.WorkFirst = true
+		inbox := idem.NewInbox(pool, events)
+		inbox.WorkFirst = true
 		for _, body := range c.bodies {
-			if status, answer := deliver(processor, []byte(body), "secret"); status != http.StatusOK || answer != `{"received":true}` {
+			if status, answer := deliver(inbox, []byte(body), "secret"); status != http.StatusOK || answer != `{"received":true}` {
 				t.Errorf("%s: answered %d %s, as if it were one event", c.why, status, answer)
 			}
 		}
