@@ -69,7 +69,7 @@ func TestEveryDateOfAFixtureIsRead(t *testing.T) {
 	})
 }
 
-func TestAProcessorTakesEveryFixtureOnce(t *testing.T) {
+func TestAnInboxTakesEveryFixtureOnce(t *testing.T) {
 	t.Parallel()
 	pool := testkit.Open(t)
 	handled := make(map[string]int)

@@ -35,7 +35,7 @@ type till struct {
 	addr string
 }
 
-// newTill serves an application in inline mode.
+// newTill serves an application with WorkFirst.
 func newTill(t *testing.T) *till {
 	t.Helper()
 	pool := testkit.Open(t)

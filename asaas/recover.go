@@ -38,7 +38,8 @@ import (
 //
 // The count may be a history that never falls. So a count that has not changed for a minute is
 // a recovery, too, if the application has stored an event since the release: see
-// [RecoveryProgress].Delivered.
+// [RecoveryProgress].Delivered. If several webhooks deliver to the inbox, that may be an event of
+// another one: then see in this webhook's log at Asaas whether it delivers.
 //
 // events is the application's [idem.Inbox], with the handlers
 // registered. Its events that are parked are replayed then, also where
@@ -51,7 +52,8 @@ import (
 //
 // An error ends it: the webhook is disabled; the canary did not arrive, or the handlers
 // failed; Asaas stopped the queue again, or counts more failures than before; for 10
-// minutes the count has not fallen and no event has come, or events is nil; ctx has ended; a call failed, which is an [*APIError].
+// minutes the count has not fallen and no event has come, or events is nil or could not be asked; ctx has ended;
+// a call failed, which is an [*APIError].
 // A pause that Asaas asks for while it is watched is waited for, up to 10 minutes. Run
 // Recover again after a look at the cause. Leaving the loop ends it too, and undoes
 // nothing.
@@ -225,7 +227,7 @@ func (r *recovery) oldestParked(ctx context.Context) (oldest idem.StoredEvent, e
 	if r.events == nil {
 		return oldest, nil
 	}
-	for e, err := range r.events.List(ctx, idem.Filter{States: OwedStates()}) {
+	for e, err := range r.events.List(ctx, idem.Filter{States: []idem.State{idem.StateParked}}) {
 		if err != nil {
 			return oldest, owedUnknown(err)
 		}
@@ -300,11 +302,7 @@ func (r *recovery) watch(ctx context.Context, last queue) (queue, error) {
 			}
 			relieved, same = true, 0
 		} else if relieved && q.penalized > 0 && same >= relieveAfter && same%relieveAfter < r.client.Poll {
-			at, err := r.delivered(ctx, time.Since(released))
-			if err != nil {
-				return last, err
-			}
-			if !at.IsZero() {
+			if at := r.delivered(ctx, time.Since(released)); !at.IsZero() {
 				return q, r.report(RecoveryProgress{Step: RecoveryDone, Delivered: at}, q)
 			}
 		}
@@ -314,15 +312,19 @@ func (r *recovery) watch(ctx context.Context, last queue) (queue, error) {
 }
 
 // delivered returns the time of the application's last event, if that was stored within d; the
-// zero time if none was.
-func (r *recovery) delivered(ctx context.Context, d time.Duration) (last time.Time, err error) {
+// zero time if none was, or if that is not known.
+func (r *recovery) delivered(ctx context.Context, d time.Duration) time.Time {
 	if r.events == nil {
-		return last, nil
+		return time.Time{}
 	}
 	if before, err := r.events.SilentSince(ctx, d); err != nil || !before.IsZero() {
-		return last, err
+		return time.Time{}
 	}
-	return r.events.SilentSince(ctx, time.Nanosecond) // zero if none is stored at all
+	last, err := r.events.SilentSince(ctx, time.Nanosecond) // an inbox in which no event was ever stored is not silent either
+	if err != nil {
+		return time.Time{}
+	}
+	return last
 }
 
 // relapse returns the error that ends a recovery: the fault of a queue that was better

@@ -102,6 +102,6 @@ func ExampleRecover() {
 	// watching: Asaas counts 0 failures
 	// recovered: Asaas counts no failures any more
 	// replayed: 1 done, 0 failed again, 0 without handler
-	// nothing is owed of what was delivered: no event is parked, fails, or waits for another one or another delivery
+	// nothing is owed of what was delivered: no event is parked, fails, or waits for another one
 	// 0 events wait
 }

@@ -55,8 +55,8 @@ type RecoveryProgress struct {
 	Oldest idem.StoredEvent
 	// Tried is of RecoveryProbed: the application's handlers passed with Oldest.
 	Tried bool
-	// Delivered is of RecoveryDone: the time of the application's last event, if that confirms the
-	// recovery and Asaas still counts failures; otherwise zero.
+	// Delivered is of RecoveryDone: the time of the application's last event, of any webhook, if that
+	// confirms the recovery and Asaas still counts failures; otherwise zero.
 	Delivered time.Time
 	// Replayed is of RecoveryReplayed.
 	Replayed idem.Replayed
@@ -85,7 +85,7 @@ func (p RecoveryProgress) String() string {
 		return fmt.Sprintf("watching: Asaas counts %d failures", p.PenalizedRequests)
 	case RecoveryDone:
 		if !p.Delivered.IsZero() {
-			return fmt.Sprintf("recovered: events arrive, the last at %s; Asaas still counts %d failures, which may be its history",
+			return fmt.Sprintf("recovered: events arrive at the inbox, from this webhook or another one, the last at %s; Asaas still counts %d failures, which may be its history",
 				p.Delivered.UTC().Format(time.DateTime+" MST"), p.PenalizedRequests)
 		}
 		return "recovered: Asaas counts no failures any more"
@@ -201,20 +201,16 @@ func (o Owed) String() string {
 // owedAfter is the time for which a pending event may be due: workers take it, or are too few.
 const owedAfter = time.Minute
 
-// OwedStates returns the states of the events that [Recover] replays. Recover leaves pending events to
-// the workers.
-func OwedStates() []idem.State { return []idem.State{idem.StateParked} }
-
 // ListOwed counts, by their type, most of them first, the events that are parked; those that have failed
 // and that an inbox's workers try again; those that wait for one of these; and others that are pending and that no workers
 // have taken for a minute. To replay those that are parked, after a fix:
 //
-//	replayed, err := inbox.Replay(ctx, idem.Filter{States: asaas.OwedStates()})
+//	replayed, err := inbox.Replay(ctx, idem.Filter{States: []idem.State{idem.StateParked}})
 func ListOwed(ctx context.Context, events EventStore) ([]Owed, error) {
 	type entity struct{ scope, key string }
 	found := make(map[EventType]Owed)
 	standing := make(map[entity]bool) // an earlier event of it is parked, or failing
-	for e, err := range events.List(ctx, idem.Filter{States: append(OwedStates(), idem.StatePending)}) {
+	for e, err := range events.List(ctx, idem.Filter{States: []idem.State{idem.StateParked, idem.StatePending}}) {
 		if err != nil {
 			return nil, err
 		}
@@ -292,7 +288,7 @@ func (r *recovery) settle(ctx context.Context, q queue) error {
 }
 
 func (r *recovery) replay(ctx context.Context, q queue) error {
-	n, err := r.events.Replay(ctx, idem.Filter{States: OwedStates()})
+	n, err := r.events.Replay(ctx, idem.Filter{States: []idem.State{idem.StateParked}})
 	if n.Done+n.Failed+n.Unhandled == 0 { // workers, or Asaas, were faster
 		return err
 	}

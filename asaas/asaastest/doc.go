@@ -10,7 +10,7 @@
 //			asaastest.Set("payment.id", "pay_1_a1B2c3D4e5F6g7"),
 //			asaastest.Set("payment.value", 29.90))
 //		w := httptest.NewRecorder()
-//		processor.ServeHTTP(w, asaastest.Request("/webhooks/asaas", token, body))
+//		inbox.ServeHTTP(w, asaastest.Request("/webhooks/asaas", token, body))
 //		… // status 200, and the order is paid
 //	}
 //
@@ -62,7 +62,7 @@
 //
 //	fake := asaastest.New()
 //	defer fake.Close()
-//	webhook := fake.AddWebhook(asaastest.Webhook{Handler: processor, Token: token})
+//	webhook := fake.AddWebhook(asaastest.Webhook{Handler: inbox, Token: token})
 //	fake.Emit(asaastest.Event("PAYMENT_RECEIVED")) // an event happens at Asaas
 //	fake.Settle()                                  // it is delivered; no time passes
 //	fake.Advance(24 * time.Hour)                   // a day passes, with all that falls due in it

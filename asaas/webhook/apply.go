@@ -159,10 +159,10 @@ func (p *Plan) change(ctx context.Context) (id string, err error) {
 }
 
 // TypesError is the error of [Plan.Apply] if Asaas refused the webhook as a whole, and the webhook was to
-// get event types of Pix Automático, which an account without that feature cannot subscribe to. Nothing
+// get new event types of Pix Automático, which an account without that feature cannot subscribe to. Nothing
 // was changed. If the account does not have it, set [Settings].NoPixAutomatic, and make a new plan.
 type TypesError struct {
-	Types []asaas.EventType // of Pix Automático
+	Types []asaas.EventType // of Pix Automático, that the webhook did not have
 	Err   *asaas.APIError
 }
 
@@ -177,11 +177,11 @@ func (e *TypesError) Unwrap() error { return e.Err }
 
 // refused returns the error of a change, with the types that may be the reason.
 func (p *Plan) refused(err error) error {
-	sent := p.types
+	types := pixAutomatic(p.types)
 	if !p.isCreation() {
-		sent = p.update.Events.Or(nil)
+		types = pixAutomatic(p.update.Events.Or(nil))
+		types = slices.DeleteFunc(types, func(t asaas.EventType) bool { return slices.Contains(p.Webhook.Events.Or(nil), t) })
 	}
-	types := pixAutomatic(sent)
 	if e, ok := errors.AsType[*asaas.APIError](err); ok && e.Status == http.StatusBadRequest && len(types) > 0 {
 		return &TypesError{Types: types, Err: e}
 	}

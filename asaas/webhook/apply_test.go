@@ -146,6 +146,35 @@ func TestAnAccountWithoutPixAutomaticGetsTheOtherTypes(t *testing.T) {
 	}
 }
 
+// A webhook keeps the types of Pix Automático that it has: they are not left out, and no reason for a refusal.
+func TestTypesOfPixAutomaticThatAWebhookHasAreKept(t *testing.T) {
+	t.Parallel()
+	const pix = asaas.EventPixAutomaticRecurringAuthorizationCreated
+	for _, isRefused := range []bool{false, true} {
+		p := newPlanned(t)
+		p.served(t, webhookToken)
+		p.fake.NoPixAutomatic = isRefused
+		p.want.Types, p.want.NoPixAutomatic = []asaas.EventType{pix}, true
+		id := p.fake.AddWebhook(asaastest.Webhook{Name: "shop", URL: p.want.URL, Email: p.want.Email, Token: webhookToken, Events: []asaas.EventType{pix}})
+		plan := p.plan(t)
+		if plan.LeftOut != nil || strings.Contains(plan.String(), "left out") {
+			t.Errorf("the plan says %s", plan)
+		}
+		applied, err := plan.Apply(t.Context())
+		if isRefused {
+			if _, ok := errors.AsType[*webhook.TypesError](err); ok || err == nil {
+				t.Errorf("refused with %v", err)
+			}
+			continue
+		}
+		got := p.fake.Webhook(id).Events
+		slices.Sort(got)
+		if err != nil || len(applied.Left) > 0 || !slices.Equal(got, []asaas.EventType{"PAYMENT_RECEIVED", "PAYMENT_REFUNDED", pix}) {
+			t.Errorf("it gets %v: %v, %v", got, applied, err)
+		}
+	}
+}
+
 func TestARefusalForAnotherReasonNamesNoTypes(t *testing.T) {
 	t.Parallel()
 	p := newPlanned(t)

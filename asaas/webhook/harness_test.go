@@ -30,10 +30,10 @@ func application(t *testing.T, token string, register func(*asaas.Dispatcher)) (
 	}
 	events := asaas.NewDispatcher(token)
 	register(events)
-	processor := idem.NewInbox(pool, events)
-	processor.WorkFirst = true
-	processor.Logger = slog.New(slog.DiscardHandler)
-	server := httptest.NewServer(processor)
+	inbox := idem.NewInbox(pool, events)
+	inbox.WorkFirst = true
+	inbox.Logger = slog.New(slog.DiscardHandler)
+	server := httptest.NewServer(inbox)
 	t.Cleanup(server.Close)
 	return server.URL + "/webhooks/asaas?key=secret", pool
 }

@@ -63,8 +63,8 @@ type Plan struct {
 	// the module does not know. They are not different, and never removed.
 	Kept []asaas.EventType `json:"kept,omitempty"`
 
-	// LeftOut are event types that the application handles and that the webhook is not to get,
-	// because the settings say so. They are not different.
+	// LeftOut are event types that the application handles and that the webhook neither has nor is to
+	// get, because the settings say so. They are not different.
 	LeftOut []asaas.EventType `json:"left_out,omitempty"`
 
 	client     *asaas.Client
@@ -297,7 +297,7 @@ func (p *Plan) compareToken() {
 func (p *Plan) compareOrder(sent asaas.WebhookSendType) {
 	p.update.SendType = value.Of(p.want().sendType())
 	if p.want().sendType() == asaas.WebhookSendTypeSequentially {
-		p.add("sendType", true, fmt.Sprintf(shown.OutOfOrder, p.shown(string(sent))))
+		p.add("sendType", true, fmt.Sprintf("events are sent %s, not SEQUENTIALLY: an older event of a charge may be handled after a newer one", p.shown(string(sent))))
 		return
 	}
 	p.addHarmless("sendType", true, fmt.Sprintf("events are sent %s, not NON_SEQUENTIALLY: one event that fails holds up all others", p.shown(string(sent))))
@@ -312,6 +312,9 @@ func (p *Plan) compareEvents() {
 	has := make(map[asaas.EventType]bool)
 	for _, t := range p.Webhook.Events.Or(nil) {
 		has[t.Canonical()] = true
+	}
+	p.keep(has)
+	for _, t := range p.Webhook.Events.Or(nil) {
 		switch {
 		case p.isWanted(t):
 		case !t.Canonical().Known():
@@ -337,10 +340,23 @@ func (p *Plan) compareEvents() {
 	}
 }
 
+// keep has the webhook keep the types that were to be left out, and that it has.
+func (p *Plan) keep(has map[asaas.EventType]bool) {
+	leftOut := p.LeftOut
+	p.LeftOut = nil
+	for _, t := range leftOut {
+		if has[t] {
+			p.types = append(p.types, t)
+		} else {
+			p.LeftOut = append(p.LeftOut, t)
+		}
+	}
+}
+
 // isWanted reports whether the webhook may keep a type. An ignored type may
 // come, and need not.
 func (p *Plan) isWanted(t asaas.EventType) bool {
-	return slices.Contains(p.types, t.Canonical()) || slices.Contains(p.LeftOut, t.Canonical()) || p.dispatcher != nil && p.dispatcher.Ignores(string(t.Canonical()))
+	return slices.Contains(p.types, t.Canonical()) || p.dispatcher != nil && p.dispatcher.Ignores(string(t.Canonical()))
 }
 
 func (p *Plan) compareNames() {

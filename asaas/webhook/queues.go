@@ -52,7 +52,6 @@ func NewQueues(client *asaas.Client, token string, events asaas.EventStore) *Que
 func (q *Queues) Queues(ctx context.Context) ([]gauge.Queue, error) {
 	var out []gauge.Queue
 	var all []*asaas.Webhook
-	heldUp := false
 	for w, err := range q.client.Webhooks(ctx) {
 		if err != nil {
 			return nil, err
@@ -64,15 +63,12 @@ func (q *Queues) Queues(ctx context.Context) ([]gauge.Queue, error) {
 			ID: w.ID, Name: w.Name.Or(""), URL: shown.Place(w.URL.Or("")),
 			Enabled: w.Enabled.Or(true), Interrupted: w.Interrupted.Or(false), Penalized: int(w.PenalizedRequestsCount.Or(0)),
 		}
-		heldUp = heldUp || isHeldUp(one)
 		out, all = append(out, one), append(all, w)
 	}
 	if q.Watch != nil {
 		out = q.Watch.annotate(out, all)
 	}
-	if heldUp {
-		q.estimateDeletion(out)
-	}
+	q.estimateDeletion(out)
 	q.remember(out)
 	return out, nil
 }

@@ -25,7 +25,7 @@
 // account in Asaas's sandbox, and -json, for one JSON object per line, may also stand before it.
 //
 // status, recover, remove-penalty, resume and enable end with the events that the application owes: those that are parked,
-// fail, or wait for another one or another delivery. They are in the database of DATABASE_URL. To
+// fail, or wait for another one. They are in the database of DATABASE_URL. To
 // replay them takes the application's handlers: package queue is this command for
 // a program that has them, adds recover -replay, and has plan compare with its handlers.
 //

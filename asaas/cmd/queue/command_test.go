@@ -164,23 +164,23 @@ func (a *account) application(t *testing.T, d time.Duration) (id string, broken 
 		}
 		return nil
 	})
-	processor := idem.NewInbox(pool, events)
-	processor.Logger = slog.New(slog.DiscardHandler)
-	processor.MaxAttempts = 1
+	inbox := idem.NewInbox(pool, events)
+	inbox.Logger = slog.New(slog.DiscardHandler)
+	inbox.MaxAttempts = 1
 	if a.hasParked {
-		_, err := processor.Accept(t.Context(), asaas.Identify(asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_0"))))
-		if err := errors.Join(err, processor.Drain(t.Context())); err != nil {
+		_, err := inbox.Accept(t.Context(), asaas.Identify(asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_0"))))
+		if err := errors.Join(err, inbox.Drain(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}
-	processor.WorkFirst = !a.parks // without workers a failure is answered 503, so that the queue can be stopped
-	a.handlers = processor
-	server := httptest.NewServer(processor)
+	inbox.WorkFirst = !a.parks // without workers a failure is answered 503, so that the queue can be stopped
+	a.handlers = inbox
+	server := httptest.NewServer(inbox)
 	t.Cleanup(server.Close)
 	id = a.fake.AddWebhook(asaastest.Webhook{URL: server.URL + "/asaas", Token: token, Name: "shop", Events: []asaas.EventType{asaas.EventPaymentReceived}})
 	a.fake.Emit(asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_1")), asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_2")))
 	a.fake.Advance(d)
-	if err := processor.Drain(t.Context()); err != nil {
+	if err := inbox.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	a.printed = func(string) { a.fake.Advance(time.Minute) } // time passes at Asaas, too

@@ -77,30 +77,18 @@ func (p *program) apply(ctx context.Context) error {
 	if err := p.attended(); err != nil {
 		return err
 	}
-	plan, err := p.makePlan(ctx)
-	if err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
-	}
-	p.tell(planOf(plan))
-	if !plan.Differs() {
-		return nil
-	}
-	if !p.yes {
-		if err := p.command.Confirm(ctx, "Repair what apply repairs? Event types that are removed are not made any more."); err != nil {
-			return err
-		}
+	plan, err := p.propose(ctx, "Repair what apply repairs? Event types that are removed are not made any more.")
+	if err != nil || !plan.Differs() {
+		return err
 	}
 	applied, err := plan.Apply(ctx)
 	if refused, ok := errors.AsType[*webhook.TypesError](err); ok && !p.yes {
 		fmt.Fprintln(p.complaints, p.explain(refused))
-		if err := p.command.Confirm(ctx, "Apply it without these types? Their events never come."); err != nil {
+		p.noPix = true
+		plan, err = p.propose(ctx, "Apply it without these types? Their events never come.")
+		if err != nil || !plan.Differs() {
 			return err
 		}
-		p.noPix = true
-		if plan, err = p.makePlan(ctx); err != nil {
-			return fmt.Errorf("nothing was changed: %w", err)
-		}
-		p.tell(planOf(plan))
 		applied, err = plan.Apply(ctx)
 	}
 	if err != nil {
@@ -114,6 +102,19 @@ func (p *program) apply(ctx context.Context) error {
 		return errAttention
 	}
 	return nil
+}
+
+// propose makes a plan, prints it, and asks whether to apply it if it differs.
+func (p *program) propose(ctx context.Context, question string) (*webhook.Plan, error) {
+	plan, err := p.makePlan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("nothing was changed: %w", err)
+	}
+	p.tell(planOf(plan))
+	if plan.Differs() && !p.yes {
+		err = p.command.Confirm(ctx, question)
+	}
+	return plan, err
 }
 
 // readHandled reads the event types that the application handles; nil if

@@ -73,8 +73,9 @@ func TestApplyOffersToLeaveOutWhatTheAccountCannotGet(t *testing.T) {
 		!strings.Contains(complaints, "-no-pix-automatic") {
 		t.Errorf("apply -yes: exit status %d, %q", status, complaints)
 	}
-	if status, _, complaints := a.queueAnswering(t, new("y\nn\n"), apply...); status != 1 || !strings.Contains(complaints, "without these types?") {
-		t.Errorf("apply, declined: exit status %d, %q", status, complaints)
+	if status, out, complaints := a.queueAnswering(t, new("y\nn\n"), apply...); status != 1 || !strings.Contains(complaints, "without these types?") ||
+		!strings.Contains(out, "left out, and never delivered: PIX_AUTOMATIC_RECURRING_AUTHORIZATION_CREATED") {
+		t.Errorf("apply, declined: exit status %d, %q, %q", status, out, complaints) // the plan is shown before the question
 	}
 	if status, out, complaints := a.queueAnswering(t, new("y\ny\n"), apply...); status != 0 || !strings.Contains(out, "left out, and never delivered: PIX_AUTOMATIC_RECURRING_AUTHORIZATION_CREATED") {
 		t.Errorf("apply: exit status %d, %q, %q", status, out, complaints)

@@ -180,7 +180,7 @@ func TestRecoverReplaysWithTheHandlers(t *testing.T) {
 	}
 	status, out, complaints = a.queue(t, args...)
 	want := "nothing is held up at Asaas, and nothing was changed there\nthe way is proved, handlers were not tried: OLDEST\nreplayed: 2 done, 0 failed again, 0 without handler\n" +
-		"nothing is owed of what was delivered: no event is parked, fails, or waits for another one or another delivery; reconcile finds what was never delivered\n"
+		"nothing is owed of what was delivered: no event is parked, fails, or waits for another one; reconcile finds what was never delivered\n"
 	out = regexp.MustCompile(`the oldest event that failed is PAYMENT_RECEIVED evt_\S+ of pay_\S+`).ReplaceAllString(out, "OLDEST")
 	if status != 0 || out != want || complaints != "" {
 		t.Errorf("exit status %d, prints %q, %q", status, out, complaints)

@@ -187,7 +187,7 @@ func (o *options) flags() *flag.FlagSet {
 	f.BoolVar(&o.sandbox, "sandbox", false, "the account is in Asaas's sandbox")
 	f.BoolVar(&o.yes, "yes", false, "change without asking; needed where nobody is at a terminal")
 	f.BoolVar(&o.try, "try", false, "try the handlers with the oldest event that failed, without asking; what they write is rolled back, their HTTP requests and e-mails are real")
-	f.BoolVar(&o.replay, "replay", false, "replay the events that are parked or wait for another delivery; needs a program with the application's handlers")
+	f.BoolVar(&o.replay, "replay", false, "replay the events that are parked; needs a program with the application's handlers")
 	f.StringVar(&o.database, "database", "", "`URL` of the application's database; default: DATABASE_URL, which other users of this machine cannot see")
 	f.Func("last-event", "the `time` when the newest event that the application acknowledged came to be: "+moment+"; it tells the time left", command.Time(&o.lastEvent, asaas.Brasilia()))
 	f.StringVar(&o.handled, "handled", "", "compare with the event types in this `file`, those that asaas.Dispatcher.Types returns, one per line or as fmt prints them; - reads them from stdin")

@@ -12,11 +12,8 @@ import (
 // Redacted stands for a secret.
 const Redacted = "[redacted]"
 
-// Lines of a plan and of a recovery, each with one text.
-const (
-	OutOfOrder = "events are sent %s, not SEQUENTIALLY: an older event of a charge may be handled after a newer one"
-	NeverComes = "%s is handled and not subscribed to: it never comes"
-)
+// NeverComes is a line of a plan and of a recovery.
+const NeverComes = "%s is handled and not subscribed to: it never comes"
 
 const maxLength = 200 // characters
 
@@ -62,4 +59,4 @@ func Place(address string) string {
 }
 
 // NothingOwed is said where nothing that was delivered is left to do.
-const NothingOwed = "nothing is owed of what was delivered: no event is parked, fails, or waits for another one or another delivery"
+const NothingOwed = "nothing is owed of what was delivered: no event is parked, fails, or waits for another one"
