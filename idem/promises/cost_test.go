@@ -46,7 +46,7 @@ func TestTheDoctorsRemedyMakesPlansGoodAgain(t *testing.T) {
 	conn := s.connect("auto")
 	look := func(id string) read {
 		return s.reads(conn, func(ctx context.Context, db store.DB, e store.Event) error {
-			return queues(func(b *pgx.Batch, e store.Event) { store.Promote(b, e.Lane(), nil) })(ctx, db, e)
+			return queues(func(b *pgx.Batch, e store.Event) { store.Promote(b, e.Lane(), new(bool)) })(ctx, db, e)
 		}, id)
 	}
 	for range 7 { // from the sixth time on the plan is one for any arguments
@@ -439,7 +439,7 @@ var verbs = []struct {
 	{"MarkStored of a claim", marks(store.Stored{Claim: 1})},
 	{"MarkStored and archive", marks(store.Stored{Archive: true})},
 	{"MarkStored and wait", marks(store.Stored{Wait: true})},
-	{"Promote", queues(func(b *pgx.Batch, e store.Event) { store.Promote(b, e.Lane(), nil) })},
+	{"Promote", queues(func(b *pgx.Batch, e store.Event) { store.Promote(b, e.Lane(), new(bool)) })},
 	{"Look", queues(func(b *pgx.Batch, e store.Event) { store.Look(b, e, new(store.Found)) })},
 	{"EndClaim for later", func(ctx context.Context, db store.DB, e store.Event) error {
 		_, err := store.EndClaim(ctx, db, store.Claim{Event: e, Number: 1}, store.End{State: store.Pending, Wait: time.Second, LastError: new("no such order")})
