@@ -33,6 +33,8 @@ func TestWhatChangesSomethingSaysFirstInWhichDatabase(t *testing.T) {
 		switch v.name {
 		case "show", "acknowledge", "discard", "erase":
 			args = append(args, "-reason", "x", "bad_2")
+		case "pause":
+			args = append(args, "-for", "2h", "-reason", "x")
 		case "rescope":
 			args = append(args, "-account", "store-2", "-to-account", "store-3")
 		case "stop":
@@ -50,7 +52,7 @@ func TestWhatChangesSomethingSaysFirstInWhichDatabase(t *testing.T) {
 			acting++
 		}
 	}
-	if acting != 9 {
+	if acting != 11 {
 		t.Errorf("%d verbs change something, and a test", acting)
 	}
 }

@@ -210,6 +210,8 @@ func TestNoVerbWaitsForALockWithoutSayingWhoHoldsIt(t *testing.T) {
 		switch v.name {
 		case "show", "acknowledge", "discard", "erase":
 			args = append(args, "-reason", "x", "bad_2")
+		case "pause":
+			args = append(args, "-for", "2h", "-reason", "x")
 		case "rescope":
 			args = append(args, "-account", "store-2", "-to-account", "store-3")
 		case "stop":

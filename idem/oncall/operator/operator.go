@@ -46,6 +46,9 @@ type Operator struct {
 	// set it where workers run only from time to time, with [idem.Inbox.Drain]. Default: false.
 	RequeueWithoutWorkers bool
 
+	// ReplayPaused has a replay process events that are paused. Default: false, such a replay is refused.
+	ReplayPaused bool
+
 	// EraseNotDone has an erase discard events that are not done, and erase them. They will not
 	// be processed. Default: false, they are left alone.
 	EraseNotDone bool
@@ -67,6 +70,7 @@ type engine interface {
 	Discard(ctx context.Context, f idem.Filter, reason string, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
 	Requeue(ctx context.Context, f idem.Filter, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
 	DryPrune(ctx context.Context) (int64, error)
+	Wake()
 }
 
 // New returns an operator for the events of a receiver. name is the person that it
