@@ -84,6 +84,16 @@ on conflict do nothing`
 	b.Queue(deleteBody, key)
 }
 
+// MarkAgain locks the row of a done event, whose handler is to run once more, and changes nothing. The session stays zero if the
+// event is not done, or if another event of its lane is being processed.
+func MarkAgain(b *pgx.Batch, e Event, s *pgtx.Session) {
+	const mark = `
+select ` + session + ` from idem_events
+where event = $1 and state = 'done' and pg_try_advisory_xact_lock(hashtextextended($2, 'idem_events'::regclass::oid::bigint))
+for update`
+	b.Queue(mark, e.RowKey(), e.Lane()).QueryRow(scan(s))
+}
+
 // isOpen is the condition that an event may be processed.
 const isOpen = `state in ('pending', 'unhandled', 'parked')`
 

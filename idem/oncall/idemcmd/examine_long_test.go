@@ -208,7 +208,7 @@ func TestNoVerbWaitsForALockWithoutSayingWhoHoldsIt(t *testing.T) {
 	for _, v := range verbs {
 		args := []string{v.name}
 		switch v.name {
-		case "show", "acknowledge", "discard", "erase":
+		case "show", "acknowledge", "discard", "erase", "rerun":
 			args = append(args, "-reason", "x", "bad_2")
 		case "pause":
 			args = append(args, "-for", "2h", "-reason", "x")

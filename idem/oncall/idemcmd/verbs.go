@@ -90,6 +90,13 @@ var verbs = []verb{
 		}), audited: true, acts: true, run: acts((*program).planReplay),
 	},
 	{
+		name: "rerun", words: "ID", about: "run the handler of a done event once more, on purpose",
+		more: "It needs -reason, a program with the handlers, as replay does, and a body that is kept: a receiver with KeepPayloads.\n" +
+			"It makes a dry run, shows what it means, asks, and makes one attempt. What the handler does takes effect a second time.\n" +
+			"The event stays done, also if the attempt fails.",
+		flags: with(bySource, onlyScope, acting, confirming), audited: true, acts: true, run: (*program).rerun,
+	},
+	{
 		name: "pause", about: "have no event begin for a time: of a source, a type or an entity",
 		more: "It needs -for and -reason. Without -type and -entity it pauses all events of the source. Running handlers go on to\n" +
 			"their ends. Deliveries are stored and answered 200 meanwhile, also by a program that works first, if workers run\n" +
@@ -239,6 +246,12 @@ func (v *verb) check(p *program) error {
 		return command.Usage("-retention is %s, and an event that a provider delivers again after that is processed a second time: give 31d or more, or -allow-processing-twice if that is meant", command.Text("%s", p.retention))
 	case v.name == "readmit" && os.Getenv(relaySecrets) == "":
 		return command.Usage("%s is not set: set it in the environment to the relay's secret, to several with a space between", relaySecrets)
+	case v.name == "rerun" && len(p.words) != 1:
+		return command.Usage("say which event to run once more, by its id")
+	case v.name == "rerun" && p.Receivers == nil:
+		return command.Usage("this program has no handlers, so it cannot run any: build the ten-line program with yours: see https://pkg.go.dev/github.com/paghooks/paghooks/idem/oncall/idemcmd")
+	case v.name == "rerun" && p.reason == "":
+		return command.Usage("give a -reason: it is all that says why the event took effect twice")
 	case v.name == "replay" && p.Receivers == nil:
 		return command.Usage("this program has no handlers, so it cannot replay events. Where an inbox runs: idem requeue, and its workers process them. " +
 			"Else build the ten-line program with your handlers: see https://pkg.go.dev/github.com/paghooks/paghooks/idem/oncall/idemcmd")

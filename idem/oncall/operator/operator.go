@@ -67,6 +67,7 @@ type engine interface {
 	Stored(r store.Row) idem.StoredEvent
 	Choose(ctx context.Context, f idem.Filter) (idem.Filter, error)
 	Replay(ctx context.Context, f idem.Filter, dry bool, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
+	Rerun(ctx context.Context, e idem.Event) (idem.Outcome, error)
 	Discard(ctx context.Context, f idem.Filter, reason string, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
 	Requeue(ctx context.Context, f idem.Filter, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
 	DryPrune(ctx context.Context) (int64, error)

@@ -45,3 +45,36 @@ func TestAPauseIsShownAskedAboutAndResumed(t *testing.T) {
 	s.wantText(`select string_agg(actor || ' ' || action || ' ' || filter, '; ' order by id) from idem_audit where action in ('pause', 'resume') and result !~ 'failed'`,
 		"ana pause events of type paid; bruno resume events of type paid")
 }
+
+func TestADoneEventIsRunOnceMoreOnPurpose(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.inbox.KeepPayloads = true
+	s.badNight()
+	rerun := []string{"rerun", "evt_1", "-reason", "the ledger was restored", "-as", "ana"}
+	for _, c := range []struct {
+		reason string
+		types  string
+		status int
+		says   string
+		args   []string
+	}{
+		{"it needs a reason", "", command.Misused, "give a -reason", []string{"rerun", "evt_1"}},
+		{"and one event", "", command.Misused, "say which event", []string{"rerun", "-reason", "x"}},
+		{"which is stored", "", command.Nothing, "nothing", []string{"rerun", "nothing", "-reason", "x"}},
+		{"and done", "", command.Failed, "it is parked: replay or requeue it", []string{"rerun", "bad_2", "-reason", "x"}},
+		{"somebody may look only", "", command.Done, "what it writes and calls takes effect a second time", append(rerun, "-dry-run")},
+		{"or say no", "n\n", command.Failed, "A dry run of the handler has just passed.\nRun it once more? [y/N] ", rerun},
+		{"or yes", "y\n", command.Done, "1 event of notes: run once more\n", rerun},
+	} {
+		s.types = c.types
+		status, out, complaints := s.idem(c.args...)
+		if status != c.status || !strings.Contains(complaints+out, c.says) {
+			t.Errorf("%s: exit status %d, %s%swant %d and %q", c.reason, status, out, complaints, c.status, c.says)
+		}
+	}
+	s.wantText(`select count(*) from effects where event = 'evt_1'`, "2")
+	s.wantText(`select actor || ' ' || action || ' ' || reason || ': ' || result from idem_audit`, "ana rerun the ledger was restored: 1 done")
+	s.prebuilt()
+	s.wantSays(command.Misused, "this program has no handlers", rerun...)
+}

@@ -31,7 +31,7 @@ func (p *program) pause(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.decide(ctx, o, plan, "Pause them?")
+	return p.decide(ctx, o, plan, "Pause them?", p.pendingNow(o, plan))
 }
 
 // resume ends a pause.
@@ -44,7 +44,7 @@ func (p *program) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err = p.decide(ctx, o, plan, "Resume them?"); !errors.Is(err, operator.ErrNotPaused) {
+	if err = p.decide(ctx, o, plan, "Resume them?", p.pendingNow(o, plan)); !errors.Is(err, operator.ErrNotPaused) {
 		return err
 	}
 	all, fault := o.Pauses(ctx)
@@ -65,15 +65,40 @@ func (p *program) oneSource() (*operator.Operator, error) {
 	return nil, command.Usage("say of which source with -source: there are several")
 }
 
-// decide shows a plan that is about no chosen events, asks, and carries it out.
-func (p *program) decide(ctx context.Context, o *operator.Operator, plan *operator.Plan, question string) error {
+func (p *program) pendingNow(o *operator.Operator, plan *operator.Plan) string {
+	return command.Text("%s of %s are pending now.", p.events(plan.Count), terminal.Clean(o.SourceName()))
+}
+
+// rerun runs the handler of a done event once more.
+func (p *program) rerun(ctx context.Context) error {
+	for _, o := range p.operators {
+		all, err := find(ctx, o, p.filter.Scopes, p.words[0])
+		switch {
+		case err != nil:
+			return err
+		case len(all) > 1:
+			return command.Usage("several accounts have such an event: say which one with -account")
+		case len(all) == 0:
+			continue
+		}
+		e := all[0].Event
+		plan, err := o.PlanRerun(ctx, e.Scope, e.ID)
+		if err != nil {
+			return err
+		}
+		return p.decide(ctx, o, plan, "Run it once more?", terminal.Clean(command.Text("%s %s of %s.", e.Type, e.ID, e.Key)))
+	}
+	return p.nothingOf(ctx, p.words)
+}
+
+// decide shows a plan, asks, and carries it out.
+func (p *program) decide(ctx context.Context, o *operator.Operator, plan *operator.Plan, question, about string) error {
 	if p.dryRun || !p.yes {
 		out := p.Stderr
 		if p.dryRun {
 			out = p.Stdout
 		}
-		fmt.Fprintln(out, command.Text("%s of %s are pending now.", p.events(plan.Count), terminal.Clean(o.SourceName())))
-		for _, line := range plan.Effect {
+		for _, line := range append([]string{about}, plan.Effect...) {
 			fmt.Fprintln(out, terminal.Clean(line))
 		}
 	}
