@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -38,6 +38,8 @@ type day struct {
 	pool *pgxpool.Pool
 	url  string
 	out  io.Writer
+
+	failed error // the first failure of the day itself
 }
 
 func (d *day) play(ctx context.Context) error {
@@ -53,26 +55,24 @@ func (d *day) play(ctx context.Context) error {
 	returned, _ := newCharge("A-1003", asaas.BillingTypePix, 5990)
 	boleto, _ := newCharge("A-1004", asaas.BillingTypeBoleto, 7550)
 	unasked, _ := newCharge("", asaas.BillingTypePix, 2990)
+	late, _ := newCharge("A-1005", asaas.BillingTypePix, 3000)
 	received, confirmed := pix.Received(), card.Confirmed()
 
-	fmt.Fprintf(d.out, line, "FROM", "EVENT", "DELIVERED", "ANSWERS")
-	d.asaas(1, pixCreated, "A-1001")
-	d.asaas(10, received, "A-1001, ten at once")
-	d.asaas(1, received, "A-1001, once more")
-	d.asaas(1, confirmed, "A-1002, a card: the money comes in a month")
-	d.asaas(1, cardCreated, "A-1002, late and out of order")
-	d.asaas(1, card.Received(), "A-1002, its money: it was paid before")
-	d.asaas(1, returned.Received(), "A-1003")
-	d.asaas(3, boleto.Overdue(), "A-1004, three at once")
-	d.asaas(1, asaastest.Event(asaas.EventPaymentBankSlipViewed), "the shop ignores it")
-	d.asaas(1, asaastest.Event(asaas.EventTransferDone), "there is no handler")
-	d.deliver("Asaas", 1, received, "A-1001, forged: a guessed token", func() *http.Request {
+	fmt.Fprintf(d.out, line, "EVENT", "DELIVERED", "ANSWER", "EFFECT")
+	d.asaas(1, pixCreated, "A-1001", "A-1001")
+	d.asaas(10, received, "A-1001", "A-1001, ten at once")
+	d.asaas(1, received, "A-1001", "A-1001, once more")
+	d.asaas(1, confirmed, "A-1002", "A-1002, a card")
+	d.asaas(1, cardCreated, "A-1002", "A-1002, late and out of order")
+	d.asaas(1, card.Received(), "A-1002", "A-1002, its money, a month later")
+	d.asaas(1, returned.Received(), "A-1003", "A-1003")
+	d.asaas(3, boleto.Overdue(), "A-1004", "A-1004, three at once")
+	d.asaas(1, asaastest.Event(asaas.EventPaymentBankSlipViewed), "", "of a type that is ignored")
+	d.asaas(1, asaastest.Event(asaas.EventTransferDone), "", "of a type without a handler")
+	d.deliver(1, received, "A-1001", "A-1001, forged: a guessed token", func() *http.Request {
 		return asaastest.Request(d.url+"/webhooks/asaas", "a guess", received)
 	})
-	d.zeltapay(1, newLink("pl_1", "Z-2001", 4900), "Z-2001, whose order is not stored yet")
-	if err := d.wait(ctx, `state = 'pending' and failures is null`); err != nil {
-		return err
-	}
+	d.zeltapay(1, newLink("pl_1", "Z-2001", 4900), "Z-2001", "Z-2001, before its order is stored")
 
 	fmt.Fprint(d.out, "\nAt noon these are not done:\n\n")
 	if err := d.table(ctx, `select source, type, state, last_error from idem_event_log where state <> 'done' order by 1, 2`); err != nil {
@@ -85,14 +85,16 @@ func (d *day) play(ctx context.Context) error {
 	if _, err := d.shop.zeltapay.Requeue(ctx, idem.Filter{States: []idem.State{idem.StatePending}}); err != nil {
 		return err
 	}
+	d.settle(`state = 'pending'`)
 
-	d.zeltapay(1, inSpanish("pl_1", "Z-2001", 4900), "Z-2001 in the other layout")
-	d.zeltapay(10, newLink("pl_2", "Z-2002", 2500), "Z-2002, ten at once")
-	d.zeltapay(1, zeltapaytest.Event(zeltapay.EventPaymentSuccess, zeltapaytest.Set("transaction.isTest", true)), "a test: no money moved")
-	d.asaas(1, returned.PartiallyRefunded(asaas.Cents(2000)), "A-1003, 20.00 is given back")
-	d.asaas(1, card.ChargebackRequested(), "A-1002, a chargeback")
-	d.asaas(1, unasked.Received(), "a Pix that nobody asked for")
-	if err := d.wait(ctx, `state = 'pending'`); err != nil {
+	d.zeltapay(1, inSpanish("pl_1", "Z-2001", 4900), "Z-2001", "Z-2001, in the other layout")
+	d.zeltapay(10, newLink("pl_2", "Z-2002", 2500), "Z-2002", "Z-2002, ten at once")
+	d.zeltapay(1, zeltapaytest.Event(zeltapay.EventPaymentSuccess, zeltapaytest.Set("transaction.isTest", true)), "", "a test: no money moved")
+	d.asaas(1, returned.PartiallyRefunded(asaas.Cents(2000)), "A-1003", "A-1003, 20.00 is given back")
+	d.asaas(1, card.ChargebackRequested(), "A-1002", "A-1002, the customer disputes it")
+	d.asaas(1, unasked.Received(), "", "a Pix that nobody asked for")
+	d.asaas(1, late.Received(), "A-1005", "A-1005, before its order is stored")
+	if _, err := d.pool.Exec(ctx, `insert into orders (id, total, currency) values ('A-1005', 30, 'BRL')`); err != nil {
 		return err
 	}
 	for _, table := range [][2]string{
@@ -105,7 +107,7 @@ func (d *day) play(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return d.failed
 }
 
 // newCharge returns a charge at Asaas, and the event of its creation.
@@ -127,18 +129,23 @@ func inSpanish(id, order string, cents int) []byte {
 		zeltapaytest.Set("paymentLink.amount", cents), zeltapaytest.Set("paymentLink.metadata.orderId", order))
 }
 
-func (d *day) asaas(times int, body []byte, about string) {
-	d.deliver("Asaas", times, body, about, func() *http.Request { return asaastest.Request(d.url+"/webhooks/asaas", asaasToken, body) })
+func (d *day) asaas(times int, body []byte, order, about string) {
+	d.deliver(times, body, order, about, func() *http.Request { return asaastest.Request(d.url+"/webhooks/asaas", asaasToken, body) })
 }
 
-func (d *day) zeltapay(times int, body []byte, about string) {
-	d.deliver("Zelta Pay", times, body, about, func() *http.Request {
+func (d *day) zeltapay(times int, body []byte, order, about string) {
+	d.deliver(times, body, order, about, func() *http.Request {
 		return zeltapaytest.Request(d.url+"/webhooks/zeltapay", zeltapaySecret, body)
 	})
 }
 
-// deliver sends a request so many times at once, and prints the answers.
-func (d *day) deliver(from string, times int, body []byte, about string, request func() *http.Request) {
+// deliver sends a request so many times at once, and prints the answer and what became of the order.
+func (d *day) deliver(times int, body []byte, order, about string, request func() *http.Request) {
+	e := asaas.Identify(body)
+	if e.Type == "" {
+		e = zeltapay.Identify(body)
+	}
+	before, known := d.paid(order), d.state(e.ID)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	counts := make(map[string]int)
@@ -151,42 +158,60 @@ func (d *day) deliver(from string, times int, body []byte, about string, request
 		})
 	}
 	all.Wait()
-	var answers []string
-	for _, said := range slices.Sorted(maps.Keys(counts)) {
-		answers = append(answers, fmt.Sprintf("%d x %s", counts[said], said))
+	d.settle(`state = 'pending' and failures is null`)
+	status := strings.Join(slices.Sorted(maps.Keys(counts)), ", ")
+	answer := status
+	if times > 1 {
+		answer = fmt.Sprintf("%d x %s", times, status)
 	}
-	event := cmp.Or(asaas.Identify(body).Type, zeltapay.Identify(body).Type)
-	fmt.Fprintf(d.out, line, from, event, about, strings.Join(answers, ", "))
+	effect, after, state := "none", d.paid(order), d.state(e.ID)
+	switch {
+	case status != "200":
+		effect = "refused"
+	case known != "":
+		effect = "none: it was " + known + " before"
+	case before != after:
+		effect = "paid " + before + " -> " + after
+	case state == "":
+		effect = "none: nothing is stored"
+	case state != "done":
+		effect = state
+	}
+	fmt.Fprintf(d.out, line, e.Type, about, answer, effect)
 }
 
-const line = "%-9s  %-28s  %-42s  %s\n"
+const line = "%-28s  %-36s  %-8s  %s\n"
 
-// post returns the answer to a request, "200 duplicate" for example.
+// state returns the state of an event, with the first words of why it is not done; "" if it is not stored.
+func (d *day) state(id string) string {
+	return d.ask(`select coalesce((select state || coalesce(': ' || left(replace(last_error, 'asaas/charges: ', ''), 16) || '...', '')
+		from idem_event_log where event_id = $1), '')`, id)
+}
+
+// paid returns what an order has got.
+func (d *day) paid(order string) string {
+	return d.ask(`select coalesce((select paid::text from orders where id = $1), '')`, order)
+}
+
+func (d *day) ask(query, arg string) (text string) {
+	err := d.pool.QueryRow(context.Background(), query, arg).Scan(&text)
+	d.failed = cmp.Or(d.failed, err)
+	return text
+}
+
+// post returns the status of the answer to a request.
 func post(r *http.Request) string {
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return err.Error()
 	}
-	defer answer.Body.Close()
-	var body struct {
-		Duplicate bool
-		Reason    string
-	}
-	_ = json.NewDecoder(answer.Body).Decode(&body)
-	if body.Duplicate {
-		body.Reason = "duplicate"
-	}
-	return strings.TrimSpace(fmt.Sprint(answer.StatusCode, " ", body.Reason))
+	_ = answer.Body.Close()
+	return strconv.Itoa(answer.StatusCode)
 }
 
-// wait waits until the shop's workers have left no event in a condition.
-func (d *day) wait(ctx context.Context, condition string) error {
-	for {
-		var left int
-		err := d.pool.QueryRow(ctx, `select count(*) from idem_event_log where `+condition).Scan(&left)
-		if err != nil || left == 0 {
-			return err
-		}
+// settle waits until the shop's workers have left no event in a condition.
+func (d *day) settle(condition string) {
+	for d.failed == nil && d.ask(`select count(*)::text from idem_event_log where $1 = '' and `+condition, "") != "0" {
 		time.Sleep(5 * time.Millisecond)
 	}
 }

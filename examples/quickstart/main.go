@@ -1,15 +1,17 @@
 // Quickstart is a small shop that is paid through Asaas and Zelta Pay, and books each payment once. It
-// receives a day of webhooks over HTTP, and prints the answers, and what its database holds at night:
+// receives a day of webhooks over HTTP, and prints each answer with its effect, and what the database holds
+// at night. Then it stays, with a page on which an event waits for you:
 //
 //	go run ./examples/quickstart
 //
-// It needs no set-up: without IDEMTEST_DATABASE_URL it starts a Postgres of its own. shop.go is the application,
-// to copy. day.go plays the providers.
+// With -once it ends after the day. It needs no set-up: without IDEMTEST_DATABASE_URL it starts a Postgres of
+// its own. shop.go is the application, to copy. day.go plays the providers.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -29,12 +31,14 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	slog.SetLogLoggerLevel(slog.LevelError + 1) // what fails is in the output
-	if err := run(ctx, os.Stdout); err != nil {
+	once := flag.Bool("once", false, "end after the day")
+	flag.Parse()
+	if err := run(ctx, os.Stdout, *once); err != nil {
 		log.Fatal("quickstart: ", err)
 	}
 }
 
-func run(ctx context.Context, out io.Writer) (err error) {
+func run(ctx context.Context, out io.Writer, once bool) (err error) {
 	postgres, err := idemtest.Start(ctx)
 	if err != nil {
 		return err
@@ -64,7 +68,22 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	case addr := <-listening:
 		fmt.Fprintf(out, "%s, serving on http://%s\n\n", postgres.Origin(), addr)
 		err = (&day{shop: s, pool: pool, url: "http://" + addr, out: out}).play(ctx)
+		if err == nil && !once {
+			fmt.Fprintf(out, stays, addr)
+			<-ctx.Done()
+		}
 	}
 	stop()
 	return errors.Join(err, <-served)
 }
+
+const stays = `
+The payment of A-1005 is parked: its order was stored too late. It is stored now.
+
+  See what is wrong, and have the event run again:   http://%[1]s/ops/
+  What a monitor sees:                               http://%[1]s/health/webhooks
+  The shop, to copy:                                 examples/quickstart/shop.go
+  Your own first event:                              docs/first-event.md
+
+Ctrl-C ends it.
+`
