@@ -126,8 +126,11 @@ func neverConnected(err error) bool {
 
 // next returns the remedy where the effect is not known.
 func (o operation) next() string {
-	if o.method == http.MethodGet {
+	switch {
+	case o.method == http.MethodGet:
 		return "try it again"
+	case o.path == "/payments":
+		return "the charge may have been made: look for its externalReference before you make it again"
 	}
 	return "it may have been done: look at the webhooks before you do it again"
 }

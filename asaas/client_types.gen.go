@@ -160,6 +160,49 @@ type PaymentPage struct {
 	Data value.Optional[[]Payment] `json:"data,omitzero"`
 }
 
+// PaymentCreate is a new charge. The data of a card are not among its
+// fields.
+//
+// https://docs.asaas.com/reference/create-new-payment
+type PaymentCreate struct {
+	// The customer's id at Asaas, "cus_" and more.
+	Customer string `json:"customer"`
+	// How it is to be paid; UNDEFINED lets the payer choose.
+	BillingType BillingType `json:"billingType"`
+	// The amount in reais.
+	Value value.Optional[Money] `json:"value"`
+	// The day it is due, today or later.
+	DueDate Date `json:"dueDate"`
+	// The text that the payer sees, 500 characters at most.
+	Description value.Optional[string] `json:"description,omitzero"`
+	// Your own id, the order's for example. The charge is found by it.
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
+	// For who pays early.
+	Discount value.Optional[Discount] `json:"discount,omitzero"`
+	// For who pays late.
+	Interest value.Optional[Interest] `json:"interest,omitzero"`
+	// For who pays late.
+	Fine value.Optional[Fine] `json:"fine,omitzero"`
+	// The parts that go to other wallets. The rest stays in the account.
+	Split value.Optional[[]SplitCreate] `json:"split,omitzero"`
+}
+
+// SplitCreate is a part of a new charge that goes to another wallet.
+//
+// https://docs.asaas.com/docs/split-in-single-payments
+type SplitCreate struct {
+	// The UUID of the wallet that gets the money.
+	WalletID string `json:"walletId"`
+	// A fixed part.
+	FixedValue value.Optional[Money] `json:"fixedValue,omitzero"`
+	// Per cent of the charge's net value.
+	PercentualValue value.Optional[Percent] `json:"percentualValue,omitzero"`
+	// Your own id for the split.
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
+	// A text for you.
+	Description value.Optional[string] `json:"description,omitzero"`
+}
+
 // TransactionPage is a page of the account's statement.
 //
 // https://docs.asaas.com/reference/retrieve-extract

@@ -332,8 +332,7 @@ const (
 // Known reports whether v is one of the constants; newer values are not.
 func (v ValueType) Known() bool {
 	switch v {
-	case ValueTypeFixed,
-		ValueTypePercentage:
+	case ValueTypeFixed, ValueTypePercentage:
 		return true
 	}
 	return false
@@ -615,8 +614,7 @@ const (
 // Known reports whether v is one of the constants; newer values are not.
 func (v EscrowStatus) Known() bool {
 	switch v {
-	case EscrowStatusActive,
-		EscrowStatusDone:
+	case EscrowStatusActive, EscrowStatusDone:
 		return true
 	}
 	return false
