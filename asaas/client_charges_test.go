@@ -19,8 +19,8 @@ func TestChargesAreMadeAndFoundByExactlyThis(t *testing.T) {
 	t.Parallel()
 	const charge = `{"id":"pay_1","status":"PENDING","value":100}`
 	client := clientOf(t,
-		exchange{method: "POST", uri: "/v3/payments", status: 200, answer: charge, body: `{"customer":"cus_1","billingType":"PIX","value":100.1,` +
-			`"dueDate":"2026-12-01","externalReference":"order-7","split":[{"walletId":"w","percentualValue":15}]}`},
+		exchange{method: "POST", uri: "/v3/payments", status: 200, answer: charge, body: `{"customer":"cus_1","billingType":"PIX","value":100.10,` +
+			`"dueDate":"2026-12-01","externalReference":"order-7","split":[{"walletId":"w","percentualValue":15.00}]}`},
 		exchange{method: "GET", uri: "/v3/payments?externalReference=order-7%26a&limit=100&offset=0", status: 200, answer: `{"data":[` + charge + `]}`},
 	)
 	p, err := client.CreatePayment(t.Context(), asaas.PaymentCreate{
