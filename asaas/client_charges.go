@@ -48,6 +48,13 @@ func (c *Client) Payment(ctx context.Context, id string) (*Payment, error) {
 	return send[Payment](ctx, c, operation{name: "Payment", method: http.MethodGet, path: "/payments/{id}", id: id})
 }
 
+// Customer returns a customer, for whose charges see Customer of [Payment]. It has personal data, which are not printed.
+//
+// See https://docs.asaas.com/reference/retrieve-a-single-customer.
+func (c *Client) Customer(ctx context.Context, id string) (*Customer, error) {
+	return send[Customer](ctx, c, operation{name: "Customer", method: http.MethodGet, path: "/customers/{id}", id: id})
+}
+
 // Statement lists up to 100 movements of the account's money between two days, first and last, from the row offset on: fees and
 // transfers, and those of charges, whatever their age.
 //
@@ -90,6 +97,14 @@ func (p *TransactionPage) check() error {
 func (p *Payment) check() error {
 	if p.ID == "" || p.Status == "" {
 		return errors.New("it is no charge, it has no id or no status: see the API's address")
+	}
+	return nil
+}
+
+// check returns an error for JSON that is not a customer.
+func (c *Customer) check() error {
+	if c.ID == "" {
+		return errors.New("it is no customer, it has no id: see the API's address")
 	}
 	return nil
 }

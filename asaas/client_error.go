@@ -41,7 +41,7 @@ type APIError struct {
 	// Op is the Client's method.
 	Op string
 	// WebhookID is the webhook that it was called for, if for one. Of [Client.Payment] it
-	// is the charge.
+	// is the charge, of [Client.Customer] the customer.
 	WebhookID string
 	// Outcome reports whether anything was done.
 	Outcome CallOutcome

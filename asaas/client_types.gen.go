@@ -187,6 +187,30 @@ type PaymentCreate struct {
 	Split value.Optional[[]SplitCreate] `json:"split,omitzero"`
 }
 
+// Customer is a customer, as far as it takes to find whose a charge is.
+//
+// https://docs.asaas.com/reference/retrieve-a-single-customer
+type Customer struct {
+	// "cus_" and more.
+	ID string `json:"id"`
+	// Of a person or a company.
+	Name value.Optional[string] `json:"name,omitzero"`
+	// The digits of a person's CPF or a company's CNPJ.
+	CpfCnpj value.Optional[string] `json:"cpfCnpj,omitzero"`
+	// Where Asaas writes to.
+	Email value.Optional[string] `json:"email,omitzero"`
+	// Your own id.
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
+	// Whether it was removed.
+	Deleted value.Optional[bool] `json:"deleted,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v Customer) Format(f fmt.State, _ rune) { personal.Print(f, "Customer", v) }
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v Customer) LogValue() slog.Value { return personal.LogValue("Customer", v) }
+
 // SplitCreate is a part of a new charge that goes to another wallet.
 //
 // https://docs.asaas.com/docs/split-in-single-payments

@@ -332,7 +332,8 @@ const (
 // Known reports whether v is one of the constants; newer values are not.
 func (v ValueType) Known() bool {
 	switch v {
-	case ValueTypeFixed, ValueTypePercentage:
+	case ValueTypeFixed,
+		ValueTypePercentage:
 		return true
 	}
 	return false
@@ -614,7 +615,8 @@ const (
 // Known reports whether v is one of the constants; newer values are not.
 func (v EscrowStatus) Known() bool {
 	switch v {
-	case EscrowStatusActive, EscrowStatusDone:
+	case EscrowStatusActive,
+		EscrowStatusDone:
 		return true
 	}
 	return false
@@ -2254,6 +2256,7 @@ var personal = provider.Personal{
 	"WebhookCreate": {"email": "", "authToken": ""},
 	"WebhookUpdate": {"authToken": ""},
 	"WebhookPage":   {"data": "Webhook"},
+	"Customer":      {"name": "", "cpfCnpj": "", "email": ""},
 	"Withdrawal": {
 		"transfer":            "Transfer",
 		"pixQrCode":           "WithdrawalPix",

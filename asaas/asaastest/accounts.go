@@ -43,8 +43,9 @@ func (f *Fake) addAccount(name string) *account {
 // account is the fake's own account, or a sub-account: the charges of all its events that were emitted, and the
 // statement of their money.
 type account struct {
-	Account                        // of the fake's own account, the ID is that of the newest event
-	charges     map[string]*charge // by id
+	Account                               // of the fake's own account, the ID is that of the newest event
+	charges     map[string]*charge        // by id
+	customers   map[string]asaas.Customer // by id
 	statement   []transaction
 	requests    window // of the API
 	removals    window // of removeBackoff
@@ -53,7 +54,7 @@ type account struct {
 }
 
 func newAccount(a Account) *account {
-	return &account{Account: a, isSub: true, charges: make(map[string]*charge)}
+	return &account{Account: a, isSub: true, charges: make(map[string]*charge), customers: make(map[string]asaas.Customer)}
 }
 
 // all returns the fake's own account, and then the sub-accounts.

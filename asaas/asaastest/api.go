@@ -84,6 +84,7 @@ func (f *Fake) newRoutes() *http.ServeMux {
 		"GET /v3/payments":                     f.listCharges,
 		"POST /v3/payments":                    f.createCharge,
 		"GET /v3/payments/{id}":                f.getCharge,
+		"GET /v3/customers/{id}":               f.getCustomer,
 		"GET /v3/financialTransactions":        f.listTransactions,
 		"GET /v3/myAccount/status":             f.getAccountStatus,
 	} {

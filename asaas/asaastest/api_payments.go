@@ -35,6 +35,19 @@ func (f *Fake) Charge(id string) *Charge {
 	panic(fmt.Sprintf("asaastest: there is no charge %q: emit its PAYMENT_CREATED, or make it by the API", id))
 }
 
+// AddCustomer adds a customer of the fake's own account, whom the API shows by the id.
+func (f *Fake) AddCustomer(c asaas.Customer) {
+	f.core.Change(func() { f.own.customers[c.ID] = c })
+}
+
+func (f *Fake) getCustomer(of *account, r *http.Request) (any, error) {
+	c, ok := of.customers[r.PathValue("id")]
+	if !ok {
+		return nil, refused(http.StatusNotFound, "not_found", "O cliente informado não foi encontrado.")
+	}
+	return c, nil
+}
+
 // createCharge makes a charge, each time that it is called, and emits its event.
 func (f *Fake) createCharge(of *account, r *http.Request) (any, error) {
 	var wanted asaas.PaymentCreate

@@ -22,7 +22,7 @@ create table if not exists orders (
     total    numeric not null,
     due      date    not null,
     charge   text unique,         -- pay_…; null until it is known
-    asked    timestamptz          -- when Asaas was asked to make it; null when it surely was not made
+    asked    timestamptz          -- when Asaas was asked for it; null if nothing was made
 );`
 
 // Pause is the time from one request to make a charge to the next, if the first one had no clear answer: as long as
@@ -33,21 +33,27 @@ const Pause = 5 * time.Minute
 // again after Pause.
 var ErrAsked = errors.New("the charge may have been made: it is looked for again in some minutes")
 
-// Charge returns the id of the order's charge at Asaas, and makes the charge if there is none. Call it again after any
-// error, in any process.
-func Charge(ctx context.Context, pool *pgxpool.Pool, client *asaas.Client, order string) (charge string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, Pause/2) // a process that was stopped meanwhile asks for nothing
+// Charge returns the id of the order's charge at Asaas, and makes the charge if there is
+// none. Call it again after any error, in any process.
+func Charge(
+	ctx context.Context, pool *pgxpool.Pool, client *asaas.Client, order string,
+) (id string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, Pause/2) // so no request is later than Pause
 	defer cancel()
-	if charge, err = known(ctx, pool, order); charge != "" || err != nil {
-		return charge, err
+	if id, err = known(ctx, pool, order); id != "" || err != nil {
+		return id, err
 	}
 	// One process goes on from here, until Pause is over.
 	const claim = `
-		update orders set asked = now() where id = $1 and charge is null and (asked is null or asked < now() - $2::interval)
+		update orders set asked = now()
+		where id = $1 and charge is null
+			and (asked is null or asked < now() - $2::interval)
 		returning asked, customer, total, due::text`
-	p := asaas.PaymentCreate{BillingType: asaas.BillingTypeUndefined, ExternalReference: value.Of(order)}
 	var asked time.Time
-	err = pool.QueryRow(ctx, claim, order, Pause).Scan(&asked, &p.Customer, &p.Value, &p.DueDate)
+	p := asaas.PaymentCreate{BillingType: asaas.BillingTypeUndefined}
+	p.ExternalReference = value.Of(order)
+	row := pool.QueryRow(ctx, claim, order, Pause)
+	err = row.Scan(&asked, &p.Customer, &p.Value, &p.DueDate)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", ErrAsked
 	}
@@ -61,14 +67,16 @@ func Charge(ctx context.Context, pool *pgxpool.Pool, client *asaas.Client, order
 	switch e, _ := errors.AsType[*asaas.APIError](err); {
 	case e != nil && e.Op == "CreatePayment" && e.Outcome == asaas.CallUnknown:
 		return "", fmt.Errorf("%w: %w", ErrAsked, err)
-	case err != nil: // nothing was made: the next call need not wait
-		_, failed := pool.Exec(context.WithoutCancel(ctx), `update orders set asked = null where id = $1 and asked = $2`, order, asked)
+	case err != nil: // nothing was made: let the next call ask at once
+		const release = `update orders set asked = null where id = $1 and asked = $2`
+		_, failed := pool.Exec(context.WithoutCancel(ctx), release, order, asked)
 		return "", errors.Join(err, failed)
 	case made.Value != p.Value.Or(asaas.Money{}):
-		return "", fmt.Errorf("the order %s is %s, and its charge %s at Asaas is %s: remove the charge there, or correct the order",
-			order, p.Value, made.ID, made.Value)
+		return "", fmt.Errorf("the order %s is %s, and its charge %s is %s: "+
+			"remove the charge, or correct the order", order, p.Value, made.ID, made.Value)
 	}
-	_, err = pool.Exec(context.WithoutCancel(ctx), `update orders set charge = $2 where id = $1`, order, made.ID)
+	const learn = `update orders set charge = $2 where id = $1`
+	_, err = pool.Exec(context.WithoutCancel(ctx), learn, order, made.ID)
 	return made.ID, err
 }
 

@@ -15,17 +15,17 @@ import (
 // Tables are the shop's subscriptions, and until when each is paid. Execute it after charges.Migrate.
 const Tables = `
 create table if not exists subscriptions (
-    scope  text not null default '',             -- the account, if there are several
-    id     text not null,                        -- sub_…, from the answer to POST /v3/subscriptions
-    member text not null,                        -- your own
-    cycle  interval not null default '1 month',  -- the time that a renewal pays for, from its due date on
-    grace  integer not null default 5,           -- days of access after that
+    scope  text not null default '',            -- the account, if there are several
+    id     text not null,                       -- sub_…, from POST /v3/subscriptions
+    member text not null,                       -- your own
+    cycle  interval not null default '1 month', -- paid by a renewal, from its due date
+    grace  integer not null default 5,          -- days of access after that
     primary key (scope, id)
 );
 
 create or replace view paid_until as
 select s.scope, s.id, s.member,
-    max((c.due + s.cycle)::date) filter (where c.paid > 0)           as paid_until, -- the first day that is not paid
+    max((c.due + s.cycle)::date) filter (where c.paid > 0)           as paid_until,
     max((c.due + s.cycle)::date) filter (where c.paid > 0) + s.grace as access_until,
     min(c.due) filter (where c.status in ('PENDING', 'OVERDUE', 'DUNNING_REQUESTED')
         and c.due < (now() at time zone 'America/Sao_Paulo')::date)  as owed_since,
