@@ -108,7 +108,7 @@ func TestWatchesSayWhatKeepsEventsAwayByAccount(t *testing.T) {
 		says(false, "of 8 accounts 1: seller-4: ", "asaas-queue plan -accounts FILE")
 		time.Sleep(time.Hour)
 		round()
-		says(false, "of 8 accounts 3: ", "seller-2: the webhook could not be looked at", "seller-3: ", "does not start with $aact_hmlg_", "seller-4: ")
+		says(false, "of 8 accounts 3: ", "seller-2: the webhook could not be looked at", "seller-3: ", "the API key has a space", "seller-4: ")
 		if text := is().Says; strings.Contains(text, "a key in words") || strings.Contains(text, "$aact_hmlg_gone") {
 			t.Error("a key is shown: " + text)
 		}
