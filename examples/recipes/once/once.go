@@ -64,8 +64,8 @@ func Charge(
 	if err == nil && made == nil {
 		made, err = client.CreatePayment(ctx, p)
 	}
-	switch e, _ := errors.AsType[*asaas.APIError](err); {
-	case e != nil && e.Op == "CreatePayment" && e.Outcome == asaas.CallUnknown:
+	switch {
+	case mayBeMade(err):
 		return "", fmt.Errorf("%w: %w", ErrAsked, err)
 	case err != nil: // nothing was made: let the next call ask at once
 		const release = `update orders set asked = null where id = $1 and asked = $2`
@@ -78,6 +78,12 @@ func Charge(
 	const learn = `update orders set charge = $2 where id = $1`
 	_, err = pool.Exec(context.WithoutCancel(ctx), learn, order, made.ID)
 	return made.ID, err
+}
+
+// mayBeMade reports whether Asaas may have made a charge although there is an error.
+func mayBeMade(err error) bool {
+	e, ok := errors.AsType[*asaas.APIError](err)
+	return ok && e.Op == "CreatePayment" && e.Outcome == asaas.CallUnknown
 }
 
 // known returns the charge that the order has, or that an event has brought; "" if there is none yet.
