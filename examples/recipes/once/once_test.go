@@ -147,7 +147,7 @@ func TestAChargeThatAnEventBringsIsTheOrders(t *testing.T) {
 	events := asaas.NewDispatcher("token")
 	events.OnPayment(charges.Handler(nil))
 	inbox := idem.NewInbox(pool, events)
-	inbox.Logger = nil
+	inbox.Logger = testkit.NoWarnings(t)
 	fake.AddWebhook(asaastest.Webhook{Handler: inbox, Token: "token"})
 	fake.InjectAPI(nil, asaastest.APILostAnswer)
 	if _, err := Charge(t.Context(), pool, fake.Client(), "order-7"); !errors.Is(err, ErrAsked) {
