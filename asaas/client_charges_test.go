@@ -1,9 +1,11 @@
 package asaas_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -97,5 +99,26 @@ func TestABrokenKeyDoesNotEndTheListOfAccounts(t *testing.T) {
 	}
 	for range asaas.Clients(asaas.Production, keysOf(apiKey, secret)) {
 		break // a list may be left
+	}
+}
+
+func TestACustomerThatIsPrintedOrLoggedShowsNoPerson(t *testing.T) {
+	t.Parallel()
+	client := clientOf(t, exchange{
+		method: "GET", uri: "/v3/customers/cus_1", status: 200,
+		answer: `{"id":"cus_1","name":"Ana Souza","cpfCnpj":"11144477735","email":"ana@example.com"}`,
+	})
+	c, err := client.Customer(t.Context(), "cus_1")
+	if err != nil || c.CpfCnpj.Or("") != "11144477735" {
+		t.Fatal(c, err)
+	}
+	var log bytes.Buffer
+	for _, h := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
+		slog.New(h).Info("a customer", "c", c)
+	}
+	for _, said := range []string{log.String(), fmt.Sprintf("%v %+v %#v %s", c, c, *c, c)} {
+		if !strings.Contains(said, "cus_1") || strings.Contains(said, "Souza") || strings.Contains(said, "11144477735") || strings.Contains(said, "ana@") {
+			t.Errorf("it shows %s", said)
+		}
 	}
 }
