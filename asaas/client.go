@@ -36,8 +36,8 @@ func (e Environment) baseURL() string {
 	return "https://api.asaas.com/v3"
 }
 
-// Client manages an account's webhooks, and gets a queue going again that Asaas
-// has slowed down or stopped. Several goroutines may use it at once.
+// Client manages an account's webhooks, gets a queue going again that Asaas has slowed down or
+// stopped, and makes and reads charges. Several goroutines may use it at once.
 //
 // Every error of a call is an [*APIError]. A call that changes something is sent once,
 // and never repeated by the Client; a call that only reads is repeated twice if Asaas is
@@ -86,6 +86,7 @@ type Client struct {
 
 	environment Environment
 	key         func() string // a function, so that nothing that prints a Client prints the key
+	broken      error         // why no call can be made, of a client of Clients
 }
 
 // NewClient returns a Client for the account of an API key, with its settings at
@@ -102,6 +103,10 @@ func NewClient(environment Environment, apiKey string) (*Client, error) {
 	if err := checkKey(environment, apiKey); err != nil {
 		return nil, err
 	}
+	return newClient(environment, apiKey), nil
+}
+
+func newClient(environment Environment, apiKey string) *Client {
 	return &Client{
 		BaseURL:     environment.baseURL(),
 		UserAgent:   defaultUserAgent(),
@@ -109,7 +114,7 @@ func NewClient(environment Environment, apiKey string) (*Client, error) {
 		Poll:        5 * time.Second,
 		environment: environment,
 		key:         func() string { return apiKey },
-	}, nil
+	}
 }
 
 const (
@@ -252,6 +257,8 @@ func (c *Client) attempt(ctx context.Context, o operation, answer any) *APIError
 // sent.
 func (c *Client) request(ctx context.Context, o operation) (*http.Request, error) {
 	switch {
+	case c.broken != nil:
+		return nil, c.broken
 	case c.key == nil:
 		return nil, errors.New("the Client has no API key: make it with NewClient")
 	case strings.TrimSpace(c.UserAgent) == "":

@@ -41,7 +41,7 @@ type APIError struct {
 	// Op is the Client's method.
 	Op string
 	// WebhookID is the webhook that it was called for, if for one. Of [Client.Payment] it
-	// is the charge.
+	// is the charge, of [Client.Customer] the customer.
 	WebhookID string
 	// Outcome reports whether anything was done.
 	Outcome CallOutcome
@@ -126,8 +126,11 @@ func neverConnected(err error) bool {
 
 // next returns the remedy where the effect is not known.
 func (o operation) next() string {
-	if o.method == http.MethodGet {
+	switch {
+	case o.method == http.MethodGet:
 		return "try it again"
+	case o.path == "/payments":
+		return "the charge may have been made: look for its externalReference before you make it again"
 	}
 	return "it may have been done: look at the webhooks before you do it again"
 }

@@ -159,3 +159,21 @@ func ExampleAPIError() {
 	}
 	// Output: change something first: 404
 }
+
+// The order is stored before, and nothing with its id was found by Payments.
+func ExampleClient_CreatePayment() {
+	client, closeServer := answering(map[string]string{
+		"POST /payments": `{"id":"pay_1_a1B2c3D4e5F6g7","status":"PENDING","value":59.9,"invoiceUrl":"https://www.asaas.com/000/i/a1B2c3"}`,
+	})
+	defer closeServer()
+	p, err := client.CreatePayment(context.Background(), asaas.PaymentCreate{
+		Customer: "cus_000005219613", BillingType: asaas.BillingTypePix, Value: value.Of(asaas.Cents(5990)),
+		DueDate: "2026-12-01", ExternalReference: value.Of("order-7"),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(p.ID, p.InvoiceURL)
+	// Output: pay_1_a1B2c3D4e5F6g7 https://www.asaas.com/000/i/a1B2c3
+}

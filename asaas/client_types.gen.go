@@ -160,6 +160,73 @@ type PaymentPage struct {
 	Data value.Optional[[]Payment] `json:"data,omitzero"`
 }
 
+// PaymentCreate is a new charge. The data of a card are not among its
+// fields.
+//
+// https://docs.asaas.com/reference/create-new-payment
+type PaymentCreate struct {
+	// The customer's id at Asaas, "cus_" and more.
+	Customer string `json:"customer"`
+	// How it is to be paid; UNDEFINED lets the payer choose.
+	BillingType BillingType `json:"billingType"`
+	// The amount in reais.
+	Value value.Optional[Money] `json:"value"`
+	// The day it is due, today or later.
+	DueDate Date `json:"dueDate"`
+	// The text that the payer sees, 500 characters at most.
+	Description value.Optional[string] `json:"description,omitzero"`
+	// Your own id, the order's for example. The charge is found by it.
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
+	// For who pays early.
+	Discount value.Optional[Discount] `json:"discount,omitzero"`
+	// For who pays late.
+	Interest value.Optional[Interest] `json:"interest,omitzero"`
+	// For who pays late.
+	Fine value.Optional[Fine] `json:"fine,omitzero"`
+	// The parts that go to other wallets. The rest stays in the account.
+	Split value.Optional[[]SplitCreate] `json:"split,omitzero"`
+}
+
+// Customer is a customer, as far as it takes to find whose a charge is.
+//
+// https://docs.asaas.com/reference/retrieve-a-single-customer
+type Customer struct {
+	// "cus_" and more.
+	ID string `json:"id"`
+	// Of a person or a company.
+	Name value.Optional[string] `json:"name,omitzero"`
+	// The digits of a person's CPF or a company's CNPJ.
+	CpfCnpj value.Optional[string] `json:"cpfCnpj,omitzero"`
+	// Where Asaas writes to.
+	Email value.Optional[string] `json:"email,omitzero"`
+	// Your own id.
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
+	// Whether it was removed.
+	Deleted value.Optional[bool] `json:"deleted,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v Customer) Format(f fmt.State, _ rune) { personal.Print(f, "Customer", v) }
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v Customer) LogValue() slog.Value { return personal.LogValue("Customer", v) }
+
+// SplitCreate is a part of a new charge that goes to another wallet.
+//
+// https://docs.asaas.com/docs/split-in-single-payments
+type SplitCreate struct {
+	// The UUID of the wallet that gets the money.
+	WalletID string `json:"walletId"`
+	// A fixed part.
+	FixedValue value.Optional[Money] `json:"fixedValue,omitzero"`
+	// Per cent of the charge's net value.
+	PercentualValue value.Optional[Percent] `json:"percentualValue,omitzero"`
+	// Your own id for the split.
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
+	// A text for you.
+	Description value.Optional[string] `json:"description,omitzero"`
+}
+
 // TransactionPage is a page of the account's statement.
 //
 // https://docs.asaas.com/reference/retrieve-extract

@@ -93,6 +93,9 @@
 // Or by token, if all of them post to one URL: return every account, and the
 // token decides. [idem.EventFrom] returns the scope to a handler.
 //
+// [Clients] lists all accounts with their API keys, for package webhook and the command asaas-queue: see
+// docs/sub-accounts.md.
+//
 // An account that was there before the others keeps having no scope: its token stays
 // with NewDispatcher. With a scope that is introduced later, each event that comes again is
 // a new event, and is done twice. Move the events first: see

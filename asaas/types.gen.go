@@ -2256,6 +2256,7 @@ var personal = provider.Personal{
 	"WebhookCreate": {"email": "", "authToken": ""},
 	"WebhookUpdate": {"authToken": ""},
 	"WebhookPage":   {"data": "Webhook"},
+	"Customer":      {"name": "", "cpfCnpj": "", "email": ""},
 	"Withdrawal": {
 		"transfer":            "Transfer",
 		"pixQrCode":           "WithdrawalPix",

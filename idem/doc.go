@@ -125,7 +125,8 @@
 // word true. Set for longer, the next event would meet them, with a schema for each
 // tenant in another tenant's tables. So the connection is closed after a handler that
 // executes SET without LOCAL, set_config without true, RESET, DISCARD, DEALLOCATE,
-// LISTEN, LOAD, DO, EXECUTE or PREPARE, or that calls tx.Conn() or tx.LargeObjects(): the log says so once.
+// LISTEN, LOAD, DO, EXECUTE or PREPARE, that sends anything on tx.Conn() itself, or that calls tx.LargeObjects(): the
+// log says so once. To ask tx.Conn() for its Config or its TypeMap, as River does, sends nothing.
 // DEALLOCATE ALL may fail the attempt: it also takes the statements that pgx has prepared on the connection.
 //
 // Where a handler's statement calls a function of the database, the search path, the role and synchronous_commit are

@@ -27,7 +27,8 @@ import (
 // The transaction is the receiver's to end. Its Commit and Rollback fail, and
 // so do SQL statements that would end it. tx.Conn() returns the connection
 // itself, where nothing is refused: a handler that ends the transaction there
-// has failed, but its committed work stays committed.
+// has failed, but its committed work stays committed. Do not keep it: it is
+// the next event's.
 //
 // A handler may set a search_path or a role for the transaction, with SET LOCAL. Each costs one more round
 // trip, except in a first try that emits nothing to an outbox. A change that a trigger of the database makes is

@@ -26,19 +26,7 @@ func (f *Fake) Transport() http.RoundTripper { return f.core.Receiver(f) }
 //	for progress, err := range asaas.Recover(ctx, fake.Client(), webhook, token, nil) { … }
 //
 // It panics for an APIKey that is none.
-func (f *Fake) Client() *asaas.Client {
-	environment := asaas.Sandbox
-	if isProduction(f.APIKey) {
-		environment = asaas.Production
-	}
-	client, err := asaas.NewClient(environment, f.APIKey)
-	if err != nil {
-		panic("asaastest: " + err.Error())
-	}
-	client.Transport, client.Receiver = f.Transport(), receiverWay{f}
-	client.Wait = f.wait
-	return client
-}
+func (f *Fake) Client() *asaas.Client { return f.ClientOf(f.APIKey) }
 
 // wait passes time on the fake's clock.
 func (f *Fake) wait(ctx context.Context, d time.Duration) error {
@@ -68,7 +56,8 @@ func (w receiverWay) RoundTrip(r *http.Request) (*http.Response, error) {
 // ServeHTTP is Asaas's API for webhooks, at the paths /v3/webhooks…, and as much of
 // that for charges as Reconcile of package charges reads: /v3/payments, with the charges of all
 // events that were emitted, the statement /v3/financialTransactions, and the account's id, which is that of
-// the newest event, at /v3/myAccount/status.
+// the newest event, at /v3/myAccount/status. POST /v3/payments makes a charge and emits its
+// PAYMENT_CREATED, and POST /v3/accounts adds an [Account]. The key says of which account all of that is.
 //
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +72,9 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // newRoutes has each request handled with the lock held.
 func (f *Fake) newRoutes() *http.ServeMux {
 	routes := http.NewServeMux()
-	for pattern, handle := range map[string]func(*http.Request) (any, error){
+	for pattern, handle := range map[string]func(*account, *http.Request) (any, error){
+		"GET /v3/accounts":                     f.listAccounts,
+		"POST /v3/accounts":                    f.createAccount,
 		"GET /v3/webhooks":                     f.listWebhooks,
 		"POST /v3/webhooks":                    f.createWebhook,
 		"GET /v3/webhooks/{id}":                f.getWebhook,
@@ -91,7 +82,9 @@ func (f *Fake) newRoutes() *http.ServeMux {
 		"DELETE /v3/webhooks/{id}":             f.deleteWebhook,
 		"POST /v3/webhooks/{id}/removeBackoff": f.relieveWebhook,
 		"GET /v3/payments":                     f.listCharges,
+		"POST /v3/payments":                    f.createCharge,
 		"GET /v3/payments/{id}":                f.getCharge,
+		"GET /v3/customers/{id}":               f.getCustomer,
 		"GET /v3/financialTransactions":        f.listTransactions,
 		"GET /v3/myAccount/status":             f.getAccountStatus,
 	} {
@@ -100,7 +93,7 @@ func (f *Fake) newRoutes() *http.ServeMux {
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			var result any
 			var err error
-			f.core.Change(func() { result, err = handle(r) })
+			f.core.Change(func() { result, err = handle(f.keyed(r.Header.Get("access_token")), r) })
 			respond(w, result, err)
 		})
 	}
@@ -108,12 +101,13 @@ func (f *Fake) newRoutes() *http.ServeMux {
 }
 
 func (f *Fake) api(w http.ResponseWriter, r *http.Request) {
-	if err := f.admit(r); err != nil {
+	of, err := f.admit(r)
+	if err != nil {
 		respond(w, nil, err)
 		return
 	}
 	_, pattern := f.routes.Handler(r)
-	if err := f.spend(w.Header(), strings.HasSuffix(pattern, "/removeBackoff")); err != nil {
+	if err := f.spend(of, w.Header(), strings.HasSuffix(pattern, "/removeBackoff")); err != nil {
 		respond(w, nil, err)
 		return
 	}
@@ -124,35 +118,38 @@ func (f *Fake) api(w http.ResponseWriter, r *http.Request) {
 var removeBackoffLimit = RateLimit{Requests: 5, Window: time.Minute}
 
 // spend counts a request under the account's limit, and under that of removeBackoff.
-func (f *Fake) spend(h http.Header, removeBackoff bool) error {
+func (f *Fake) spend(of *account, h http.Header, removeBackoff bool) error {
 	f.core.Lock()
 	defer f.core.Unlock()
-	err := f.requests.spend(h, f.Limit, f.core.Time())
+	err := of.requests.spend(h, f.Limit, f.core.Time())
 	if removeBackoff && err == nil {
-		err = f.removals.spend(h, removeBackoffLimit, f.core.Time())
+		err = of.removals.spend(h, removeBackoffLimit, f.core.Time())
 	}
 	return err
 }
 
-// admit refuses the requests that Asaas refuses on every path.
-func (f *Fake) admit(r *http.Request) error {
+// admit returns the account of a request's key. It refuses the requests that Asaas refuses on every path.
+func (f *Fake) admit(r *http.Request) (*account, error) {
 	key := r.Header.Get("access_token")
+	f.core.Lock()
+	of := f.keyed(key)
+	f.core.Unlock()
 	isKey := strings.HasPrefix(key, "$aact_hmlg_") || isProduction(key)
 	switch {
 	case r.UserAgent() == "":
-		return refused(http.StatusBadRequest, "user_agent_not_found", "O cabeçalho User-Agent é obrigatório.")
+		return nil, refused(http.StatusBadRequest, "user_agent_not_found", "O cabeçalho User-Agent é obrigatório.")
 	case r.Method == http.MethodGet && r.ContentLength != 0:
-		return refused(http.StatusForbidden, "forbidden", "Requisições GET não podem ter corpo.")
+		return nil, refused(http.StatusForbidden, "forbidden", "Requisições GET não podem ter corpo.")
 	case key == "":
-		return refused(http.StatusUnauthorized, "access_token_not_found", "O cabeçalho access_token não foi enviado.")
+		return nil, refused(http.StatusUnauthorized, "access_token_not_found", "O cabeçalho access_token não foi enviado.")
 	case !isKey:
-		return refused(http.StatusUnauthorized, "invalid_access_token_format", "A chave de API não tem o formato esperado.")
+		return nil, refused(http.StatusUnauthorized, "invalid_access_token_format", "A chave de API não tem o formato esperado.")
 	case isProduction(key) != isProduction(f.APIKey):
-		return refused(http.StatusUnauthorized, "invalid_environment", "A chave de API não pertence a este ambiente.")
-	case key != f.APIKey:
-		return refused(http.StatusUnauthorized, "invalid_access_token", "A chave de API é inválida.")
+		return nil, refused(http.StatusUnauthorized, "invalid_environment", "A chave de API não pertence a este ambiente.")
+	case of == nil:
+		return nil, refused(http.StatusUnauthorized, "invalid_access_token", "A chave de API é inválida.")
 	}
-	return nil
+	return of, nil
 }
 
 func isProduction(key string) bool { return strings.HasPrefix(key, "$aact_prod_") }

@@ -14,13 +14,13 @@ import (
 )
 
 // listCharges lists the charges that are not removed, newest first.
-func (f *Fake) listCharges(r *http.Request) (any, error) {
+func (f *Fake) listCharges(of *account, r *http.Request) (any, error) {
 	q := r.URL.Query()
 	if status := asaas.PaymentStatus(q.Get("status")); status != "" && (!status.Known() || status == asaas.PaymentStatusAuthorized) {
 		return nil, refused(http.StatusBadRequest, "invalid_status", "O status informado é inválido.")
 	}
 	var found []*charge
-	for _, c := range f.account.charges {
+	for _, c := range of.charges {
 		if !c.is.Deleted && c.isChosen(q) {
 			found = append(found, c)
 		}
@@ -36,7 +36,9 @@ func (f *Fake) listCharges(r *http.Request) (any, error) {
 // isChosen reports whether a query asks for the charge.
 func (c *charge) isChosen(q url.Values) bool {
 	status := q.Get("status")
+	reference := q.Get("externalReference")
 	return (status == "" || status == string(c.is.Status)) &&
+		(reference == "" || reference == c.is.ExternalReference.Or("")) &&
 		isWithin(c.is.DateCreated, q, "dateCreated") &&
 		isWithin(c.is.PaymentDate.Or(""), q, "paymentDate") &&
 		isWithin(c.is.EstimatedCreditDate.Or(""), q, "estimatedCreditDate")
@@ -52,8 +54,8 @@ func isWithin(day asaas.Date, q url.Values, name string) bool {
 	return string(day) >= from && (until == "" || string(day) <= until)
 }
 
-func (f *Fake) getCharge(r *http.Request) (any, error) {
-	c := f.account.charges[r.PathValue("id")]
+func (f *Fake) getCharge(of *account, r *http.Request) (any, error) {
+	c := of.charges[r.PathValue("id")]
 	if c == nil {
 		return nil, refused(http.StatusNotFound, "not_found", "A cobrança informada não foi encontrada.")
 	}
@@ -61,9 +63,9 @@ func (f *Fake) getCharge(r *http.Request) (any, error) {
 }
 
 // listTransactions lists the statement, newest first.
-func (f *Fake) listTransactions(r *http.Request) (any, error) {
+func (f *Fake) listTransactions(of *account, r *http.Request) (any, error) {
 	from, until := r.URL.Query().Get("startDate"), r.URL.Query().Get("finishDate")
-	found := slices.DeleteFunc(slices.Clone(f.account.statement), func(t transaction) bool {
+	found := slices.DeleteFunc(slices.Clone(of.statement), func(t transaction) bool {
 		return string(t.Date) < from || until != "" && string(t.Date) > until
 	})
 	slices.Reverse(found)
@@ -71,17 +73,10 @@ func (f *Fake) listTransactions(r *http.Request) (any, error) {
 }
 
 // getAccountStatus shows the account as one that is approved.
-func (f *Fake) getAccountStatus(*http.Request) (any, error) {
+func (f *Fake) getAccountStatus(of *account, _ *http.Request) (any, error) {
 	return map[string]string{
-		"id": f.account.id, "commercialInfo": "APPROVED", "bankAccountInfo": "APPROVED", "documentation": "APPROVED", "general": "APPROVED",
+		"id": of.ID, "commercialInfo": "APPROVED", "bankAccountInfo": "APPROVED", "documentation": "APPROVED", "general": "APPROVED",
 	}, nil
-}
-
-// account holds the charges of all events that were emitted, and the statement of their money.
-type account struct {
-	id        string             // that of the newest event
-	charges   map[string]*charge // by id
-	statement []transaction
 }
 
 // charge is a charge as the API shows it, after its newest event.
@@ -111,7 +106,7 @@ func (a *account) learn(e idem.Event) {
 	}
 	var p asaas.Payment
 	err := json.Unmarshal(e.Payload, &said)
-	a.id = said.Account.ID.Or(a.id)
+	a.ID = said.Account.ID.Or(a.ID)
 	if err != nil || json.Unmarshal(said.Payment, &p) != nil || p.ID == "" {
 		return // an event about something else
 	}

@@ -12,23 +12,23 @@ import (
 	"github.com/paghooks/paghooks/internal/fixture"
 )
 
-func (f *Fake) listWebhooks(r *http.Request) (any, error) {
+func (f *Fake) listWebhooks(of *account, r *http.Request) (any, error) {
 	var all []webhookBody
-	for _, w := range f.webhooks {
+	for _, w := range f.webhooksOf(of) {
 		all = append(all, f.body(w))
 	}
 	return pageOf(r, all)
 }
 
-func (f *Fake) getWebhook(r *http.Request) (any, error) {
-	w, err := f.named(r)
+func (f *Fake) getWebhook(of *account, r *http.Request) (any, error) {
+	w, err := f.named(of, r)
 	if err != nil {
 		return nil, err
 	}
 	return f.body(w), nil
 }
 
-func (f *Fake) createWebhook(r *http.Request) (any, error) {
+func (f *Fake) createWebhook(of *account, r *http.Request) (any, error) {
 	wanted := webhookBody{Enabled: true, APIVersion: 3}
 	if err := decode(r, &wanted); err != nil {
 		return nil, err
@@ -39,20 +39,20 @@ func (f *Fake) createWebhook(r *http.Request) (any, error) {
 	if err := f.check(&wanted, nil); err != nil {
 		return nil, err
 	}
-	if len(f.webhooks) >= maxWebhooks {
+	if len(f.webhooksOf(of)) >= maxWebhooks {
 		return nil, refused(http.StatusBadRequest, "invalid_action", "O limite de 10 webhooks por conta foi atingido.")
 	}
 	c := Webhook{Token: cmp.Or(wanted.AuthToken, newToken()), Email: wanted.Email, APIVersion: wanted.APIVersion, Interrupted: wanted.Interrupted}
 	wanted.apply(&c)
-	w := f.add(c)
+	w := f.add(of, c)
 	created := f.body(w)
 	created.AuthToken = w.Token
 	return created, nil
 }
 
 // updateWebhook leaves a member that is null or missing as it is, and those that PUT does not take.
-func (f *Fake) updateWebhook(r *http.Request) (any, error) {
-	w, err := f.named(r)
+func (f *Fake) updateWebhook(of *account, r *http.Request) (any, error) {
+	w, err := f.named(of, r)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func (f *Fake) updateWebhook(r *http.Request) (any, error) {
 	return f.body(w), nil
 }
 
-func (f *Fake) deleteWebhook(r *http.Request) (any, error) {
-	w, err := f.named(r)
+func (f *Fake) deleteWebhook(of *account, r *http.Request) (any, error) {
+	w, err := f.named(of, r)
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +80,11 @@ func (f *Fake) deleteWebhook(r *http.Request) (any, error) {
 	return map[string]any{"deleted": true, "id": w.ID}, nil
 }
 
-func (f *Fake) relieveWebhook(r *http.Request) (any, error) {
+func (f *Fake) relieveWebhook(of *account, r *http.Request) (any, error) {
 	if err := decode(r, new(struct{})); err != nil {
 		return nil, err
 	}
-	w, err := f.named(r)
+	w, err := f.named(of, r)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func (f *Fake) relieveWebhook(r *http.Request) (any, error) {
 }
 
 // named returns the webhook that the path names.
-func (f *Fake) named(r *http.Request) (*webhook, error) {
-	if w := f.find(r.PathValue("id")); w != nil {
+func (f *Fake) named(of *account, r *http.Request) (*webhook, error) {
+	if w := f.find(r.PathValue("id")); w != nil && w.of == of {
 		return w, nil
 	}
 	return nil, refused(http.StatusNotFound, "not_found", "O webhook informado não foi encontrado.")

@@ -30,6 +30,9 @@ type Charge struct {
 	// long as it takes at Asaas; move it on further at will.
 	Now time.Time
 
+	// Account is the ID of the sub-account that the charge belongs to. Default: "", the account of a [Fake].
+	Account string
+
 	happened []asaas.EventType
 }
 
@@ -147,7 +150,10 @@ func (c *Charge) state() string {
 }
 
 // accountID is the account of all events and of a Fake, unless a body says otherwise.
-const accountID = "5d2c7a10-6a1f-4e0b-9d55-0c1b7e2f9a31"
+const (
+	accountID = "5d2c7a10-6a1f-4e0b-9d55-0c1b7e2f9a31"
+	walletID  = "5d2c7a10-6a1f-4e0b-9d55-0c1b7e2f9a32" // of that account
+)
 
 // becomes is the body of an event after which the charge has the status.
 func (c *Charge) becomes(eventType asaas.EventType, status asaas.PaymentStatus) []byte {
@@ -157,15 +163,30 @@ func (c *Charge) becomes(eventType asaas.EventType, status asaas.PaymentStatus) 
 
 // event is the body of an event about the charge as it is now.
 func (c *Charge) event(eventType asaas.EventType) []byte {
+	return c.eventWith(eventType, value.Optional[asaas.AdditionalInfo]{})
+}
+
+// splitEvent is the body of an event about one of its splits.
+func (c *Charge) splitEvent(eventType asaas.EventType, id string) []byte {
+	info, _ := json.Marshal(map[string]string{"splitId": id}) // a text
+	return c.eventWith(eventType, value.Of(asaas.AdditionalInfo(info)))
+}
+
+func (c *Charge) eventWith(eventType asaas.EventType, info value.Optional[asaas.AdditionalInfo]) []byte {
 	c.happened = append(c.happened, eventType)
+	account := asaas.Account{ID: value.Of(accountID), OwnerID: value.Null[string]()}
+	if c.Account != "" {
+		account = asaas.Account{ID: value.Of(c.Account), OwnerID: value.Of(accountID)}
+	}
 	body, err := json.Marshal(asaas.PaymentEvent{
 		Envelope: asaas.Envelope{
 			ID:          newID(eventType),
 			Event:       eventType,
 			DateCreated: asaas.DateTime(c.Now.Format(time.DateTime)),
-			Account:     value.Of(asaas.Account{ID: value.Of(accountID), OwnerID: value.Null[string]()}),
+			Account:     value.Of(account),
 		},
-		Payment: c.Payment,
+		Payment:        c.Payment,
+		AdditionalInfo: info,
 	})
 	if err != nil {
 		panic("asaastest: the charge cannot be written as JSON: " + err.Error())

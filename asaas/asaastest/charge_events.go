@@ -24,6 +24,16 @@ func (c *Charge) Overdue() []byte {
 	return c.becomes(asaas.EventPaymentOverdue, asaas.PaymentStatusOverdue)
 }
 
+// CardRefused has the customer's card refused. The charge keeps its status, and may be paid later.
+func (c *Charge) CardRefused() []byte {
+	c.in(asaas.EventPaymentCreditCardCaptureRefused, asaas.PaymentStatusPending, asaas.PaymentStatusOverdue)
+	if !c.isCard() {
+		panic(fmt.Sprintf("asaastest: a %s has no card: make the charge with BillingTypeCreditCard", c.Payment.BillingType))
+	}
+	c.Now = c.Now.Add(time.Minute)
+	return c.event(asaas.EventPaymentCreditCardCaptureRefused)
+}
+
 // Confirmed lets the customer pay, or a chargeback end well: the money is not
 // available yet. A Pix is Received at once.
 func (c *Charge) Confirmed() []byte {

@@ -25,7 +25,7 @@
 //	charge.Payment.ExternalReference = value.Of("order-1")
 //	for _, body := range [][]byte{charge.Created(), charge.Confirmed(), charge.Received(), charge.Refunded()} { … }
 //
-// There are overdue charges, chargebacks, payments in cash and, with
+// There are overdue charges, chargebacks, payments in cash, splits and, with
 // [NewInstallments], installment plans. A step that cannot happen panics.
 //
 // # Test with as little as possible
@@ -95,6 +95,20 @@
 //
 //	fake.InjectAPI(asaastest.APIPage(http.StatusBadGateway), asaastest.APILostAnswer)
 //
+// POST /v3/payments makes a charge, each time that it is called, and emits its PAYMENT_CREATED;
+// [Fake.Charge] goes on from there:
+//
+//	made, err := client.CreatePayment(ctx, …)
+//	fake.Emit(fake.Charge(made.ID).Received())
+//
+// # Have sub-accounts
+//
+//	seller := fake.AddAccount("seller") // or by POST /v3/accounts
+//	client := fake.ClientOf(seller.APIKey)
+//
+// Each has webhooks, charges and a limit of requests of its own. An event belongs to the account that its
+// account.id names: see Account of a [Charge].
+//
 // # Deliver to your server by hand
 //
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake deliver PAYMENT_RECEIVED -to http://localhost:8080/webhooks/asaas
@@ -127,6 +141,10 @@
 //     the fields that it does not take.
 //   - That an account without Pix Automático is refused the PIX_AUTOMATIC_* types; see
 //     [Fake].NoPixAutomatic.
+//   - A charge that was made is listed at once; a mistake in the request is the first that is found; the
+//     codes for splits; that a split of the net value is refused if it exceeds that.
+//   - account.id of an event is the id of POST /v3/accounts and of /v3/myAccount/status.
+//   - What becomes of a split after a refund or a chargeback of its charge: nothing, until you say so.
 //   - One limit of the API counts all requests; Asaas has one per endpoint, too.
 //
 // # The values

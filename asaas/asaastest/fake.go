@@ -32,7 +32,10 @@ type Fake struct {
 	// $aact_prod_: a key of the other one is refused as invalid_environment.
 	APIKey string
 
-	// Limit bounds the API's requests; 25,000 in 12 hours by default, as Asaas
+	// WalletID is the account's wallet, which splits of sub-accounts' charges name.
+	WalletID string
+
+	// Limit bounds the API's requests of each account; 25,000 in 12 hours by default, as Asaas
 	// publishes. It counts in the fake's time.
 	Limit RateLimit
 
@@ -61,9 +64,8 @@ type Fake struct {
 	added     int             // webhooks, ever
 	queued    int             // events, ever
 	emitted   map[string]bool // by id
-	requests  window          // of the API
-	removals  window          // of removeBackoff
-	account   account
+	own       *account        // not a sub-account
+	subs      []*account
 }
 
 // New makes a fake without a socket, also for a bubble of testing/synctest: it
@@ -71,13 +73,15 @@ type Fake struct {
 // Handler. Its clock begins at 2026-08-08 23:45:13 UTC.
 func New() *Fake {
 	f := &Fake{
-		APIKey:  "$aact_hmlg_fake",
-		Limit:   RateLimit{Requests: 25000, Window: 12 * time.Hour},
-		Timeout: 10 * time.Second,
-		start:   time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC), // as the events of Event, 20:45:13 in Brasília
-		emitted: make(map[string]bool),
-		account: account{id: accountID, charges: make(map[string]*charge)},
+		APIKey:   "$aact_hmlg_fake",
+		Limit:    RateLimit{Requests: 25000, Window: 12 * time.Hour},
+		Timeout:  10 * time.Second,
+		start:    time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC), // as the events of Event, 20:45:13 in Brasília
+		emitted:  make(map[string]bool),
+		own:      newAccount(Account{ID: accountID}),
+		WalletID: walletID,
 	}
+	f.own.isSub = false
 	f.core = fixture.NewCore("asaastest", asaas.OfficialAddresses()[0].Addr().String(),
 		fixture.Settings[Entry]{Start: &f.start, Timeout: &f.Timeout, Observe: &f.Observe})
 	f.routes = f.newRoutes()
@@ -116,7 +120,8 @@ func (f *Fake) Timeline() []Entry { return f.core.Entries() }
 // webhooks that subscribe to its type, in the order of the bodies. [Fake.Settle]
 // and [Fake.Advance] deliver them. The API shows the charge of an event as the newest
 // of its events has it. An event that was emitted before is sent again, as a person can
-// have it in Asaas's web interface.
+// have it in Asaas's web interface. The webhooks are those of the sub-account that the body's account.id names, or
+// of the fake's own account.
 //
 // It panics for a body that is no event.
 func (f *Fake) Emit(bodies ...[]byte) {
@@ -126,11 +131,12 @@ func (f *Fake) Emit(bodies ...[]byte) {
 	}
 	f.core.Change(func() {
 		for _, e := range events {
+			of := f.accountOf(accountIn(e))
 			if !f.emitted[e.ID] {
 				f.emitted[e.ID] = true
-				f.account.learn(e)
+				of.learn(e)
 			}
-			f.enqueue(e)
+			f.enqueue(of, e)
 		}
 	})
 }
@@ -168,6 +174,9 @@ type Webhook struct {
 	// token, like those of old accounts.
 	APIVersion int
 
+	// Account is the ID of the sub-account that it belongs to. Default: "", the fake's own account.
+	Account string
+
 	Disabled    bool // no event is queued; those in the queue stay in it
 	Interrupted bool // paused: events are queued, not sent
 
@@ -200,16 +209,27 @@ func (f *Fake) AddWebhook(w Webhook) (id string) {
 		panic("asaastest: a webhook needs a URL or a Handler")
 	}
 	f.core.Change(func() {
-		if len(f.webhooks) >= maxWebhooks {
+		of := f.mustFindAccount(w.Account)
+		if len(f.webhooksOf(of)) >= maxWebhooks {
 			panic(fmt.Sprintf("asaastest: an account has at most %d webhooks", maxWebhooks))
 		}
-		id = f.add(w).ID
+		id = f.add(of, w).ID
 	})
 	return id
 }
 
+// webhooksOf returns the webhooks of an account.
+func (f *Fake) webhooksOf(a *account) (out []*webhook) {
+	for _, w := range f.webhooks {
+		if w.of == a {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
 // add completes a webhook with the defaults.
-func (f *Fake) add(c Webhook) *webhook {
+func (f *Fake) add(of *account, c Webhook) *webhook {
 	f.added++
 	c.ID = fmt.Sprintf("00000000-0000-4000-8000-%012d", f.added)
 	c.Events = slices.Clone(c.Events)
@@ -218,7 +238,10 @@ func (f *Fake) add(c Webhook) *webhook {
 	c.Email = cmp.Or(c.Email, "fake@example.com")
 	c.SendType = cmp.Or(c.SendType, Sequentially)
 	c.APIVersion = cmp.Or(c.APIVersion, 3)
-	w := &webhook{Webhook: c}
+	if c.Account = ""; of.isSub {
+		c.Account = of.ID
+	}
+	w := &webhook{Webhook: c, of: of}
 	f.webhooks = append(f.webhooks, w)
 	return w
 }

@@ -104,6 +104,7 @@ var documented = []struct {
 
 	{name: "a card", billing: card, steps: []step{confirmed, received}, status: "RECEIVED", paid: 10000, received: 10000},
 	{name: "a card, its money to come", billing: card, steps: []step{confirmed}, status: "CONFIRMED", paid: 10000},
+	{name: "a card, refused and then paid", billing: card, steps: []step{(*Charge).CardRefused, overdue, (*Charge).CardRefused, confirmed}, status: "CONFIRMED", paid: 10000},
 	{name: "a card, authorized", billing: card, steps: []step{authorized, confirmed, received}, status: "RECEIVED", paid: 10000, received: 10000},
 	{name: "a card, analyzed", billing: card, steps: []step{analyzed, confirmed}, status: "CONFIRMED", paid: 10000},
 	{name: "a card, anticipated", billing: card, steps: []step{confirmed, anticipated}, status: "CONFIRMED", paid: 10000},

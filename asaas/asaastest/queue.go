@@ -2,6 +2,7 @@ package asaastest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -29,6 +30,7 @@ func (f *Fake) Advance(d time.Duration) { f.core.Advance(d, f.next) }
 // webhook is a webhook with its queue.
 type webhook struct {
 	Webhook
+	of    *account
 	queue []*pending
 }
 
@@ -124,8 +126,16 @@ func newEvent(body []byte) idem.Event {
 	return e
 }
 
-func (f *Fake) enqueue(e idem.Event) {
-	for _, w := range f.webhooks {
+// accountIn returns the account.id of an event.
+func accountIn(e idem.Event) string {
+	var said struct{ Account asaas.Account }
+	_ = json.Unmarshal(e.Payload, &said) // an account of another form is none of ours
+	return said.Account.ID.Or("")
+}
+
+// enqueue queues an event of an account.
+func (f *Fake) enqueue(of *account, e idem.Event) {
+	for _, w := range f.webhooksOf(of) {
 		if w.Disabled || !w.subscribes(asaas.EventType(e.Type)) {
 			continue
 		}

@@ -152,6 +152,52 @@ func TestSettingsOfAHandlerAreNotThoseOfTheNextEvent(t *testing.T) {
 	}
 }
 
+// A library in a handler may ask the connection for its settings or its types, as River does. That sends nothing.
+func TestConnectionIsKeptAfterAHandlerThatOnlyLooksAtIt(t *testing.T) {
+	t.Parallel()
+	s := openApp(t, poolOf(t, 1))
+	look := func(tx pgx.Tx) { _ = tx.Conn().Config().DefaultQueryExecMode; _ = tx.Conn().TypeMap() }
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		look(tx)
+		inner, err := tx.Begin(ctx) // a savepoint
+		if err != nil {
+			return err
+		}
+		look(inner)
+		if err := pay(ctx, inner, n); err != nil {
+			return err
+		}
+		b := &pgx.Batch{}
+		b.Queue(`select 1`)
+		b.Queue(`select n from generate_series(1, $1::int) n`, 1000)
+		results := inner.SendBatch(ctx, b)
+		if _, err := results.Exec(); err != nil {
+			return err
+		}
+		if err := results.Close(); err != nil {
+			return err
+		}
+		rows, err := inner.Query(ctx, `select n from generate_series(1, $1::int) n`, 1000)
+		if err != nil {
+			return err
+		}
+		rows.Close() // without reading them
+		if err := inner.Commit(ctx); err != nil {
+			return err
+		}
+		_, err = tx.CopyFrom(ctx, pgx.Identifier{"effects"}, []string{"event"}, pgx.CopyFromRows(nil))
+		return err
+	})
+	before := queryOne[int](s, `select pg_backend_pid()`)
+	for n := range 3 {
+		s.wantAnswer(paid(fmt.Sprint("e", n)), http.StatusOK)
+	}
+	if after := queryOne[int](s, `select pg_backend_pid()`); after != before || strings.Contains(s.logged(), "may leave settings") {
+		t.Errorf("the connection is another one, or the log complains:\n%s", s.logged())
+	}
+	s.wantEffects(3)
+}
+
 // Handlers that only work keep their connection, and settings that end with the
 // transaction are theirs to make.
 func TestConnectionIsKeptAfterAnOrdinaryHandler(t *testing.T) {

@@ -102,15 +102,11 @@ func (c *Command) Run(ctx context.Context, args []string) int {
 	if err == nil {
 		return Done
 	}
-	status := Failed
-	e, ok := errors.AsType[ended](err)
-	if ok {
-		status = e.status
-	}
+	status, said := StatusOf(err)
 	if status == Failed && ctx.Err() != nil {
 		status = statusOf(context.Cause(ctx))
 	}
-	if !e.said {
+	if !said {
 		c.complain(ctx, err, status)
 	}
 	return status
@@ -252,6 +248,17 @@ type ended struct {
 }
 
 func (e ended) Unwrap() error { return e.error }
+
+// StatusOf returns the exit status that an error ends a command with, and whether all was printed already.
+func StatusOf(err error) (status int, said bool) {
+	if err == nil {
+		return Done, true
+	}
+	if e, ok := errors.AsType[ended](err); ok {
+		return e.status, e.said
+	}
+	return Failed, false
+}
 
 // Text formats a text for people, as fmt.Sprintf does; %s is the verb of every argument. Of an integer it writes
 // 10,000, and of a duration its two largest units, 3 d 4 h.

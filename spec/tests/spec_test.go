@@ -195,7 +195,7 @@ func TestAnEnumTakesValuesThatAreNewer(t *testing.T) {
 // unless it is sent to the provider.
 func TestTheSpecTakesNullWhereTheDecoderDoes(t *testing.T) {
 	t.Parallel()
-	sent := []string{"WebhookCreate", "WebhookUpdate", "WithdrawalAnswer"}
+	sent := []string{"WebhookCreate", "WebhookUpdate", "WithdrawalAnswer", "PaymentCreate", "SplitCreate"}
 	for _, path := range []string{"../asaas.yaml", "../zeltapay.yaml"} {
 		spec := asJSON(t, path)
 		c := jsonschema.NewCompiler()

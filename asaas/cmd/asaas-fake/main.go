@@ -6,12 +6,14 @@
 //
 // It prints how each delivery was answered. Events are delivered in the order of
 // their types, each once: it does not try again. The bodies are those of package
-// asaastest, which has all of Asaas's rules for tests, made today. The flags of deliver, with
-// one hyphen or two:
+// asaastest, which has all of Asaas's rules for tests, made today. Each command makes a new
+// charge, which all its events are about; -set payment.id=… names one that is there. The flags
+// of deliver, with one hyphen or two:
 //
 //	-to URL             where to deliver
 //	-set path=value     give a field a value: JSON, else a string; again for more fields
-//	-id ID              the event's id; one of its own otherwise. Made again on the same day, it is the same event
+//	-id ID              the event's id; one of its own otherwise. Made again on the same day, it is the same event,
+//	                    about the same charge
 //	-sparse             events with as little in them as Asaas may send
 //
 // The verb types prints all event types, and help VERB all about a verb.
@@ -20,7 +22,7 @@
 //
 // As a server it is an Asaas to try things with by hand: its API for webhooks,
 // the waits between attempts, e-mails, pauses and deletions, which it prints as
-// they happen. It runs until it is interrupted.
+// they happen. Each event is about a charge of its own. It runs until it is interrupted.
 //
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake serve -to http://localhost:8080/webhooks/asaas -speed 600
 //	curl http://127.0.0.1:8090/fake/events/PAYMENT_RECEIVED -d payment.value=10.5 # an event happens
@@ -54,6 +56,9 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 	"io"
 	"net/http"
@@ -74,6 +79,7 @@ func main() {
 
 // run is the program; it returns the exit status.
 func run(ctx context.Context, args []string, getenv func(string) string, out, complaints io.Writer) int {
+	events := &maker{charge: newCharge(rand.Text())}
 	c := fixture.Command{
 		Name:     "asaas-fake",
 		Provider: "Asaas",
@@ -84,9 +90,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, co
 		Type:     "event",
 		Accepts:  func(status int) bool { return status == http.StatusOK },
 		Accepted: "answered 200",
-		Event:    newEvent,
+		Event:    events.newEvent,
 		Request:  asaastest.Request,
-		Fake:     newFake,
+		Fake:     events.newFake,
 	}
 	for _, eventType := range asaastest.Types() {
 		c.Types = append(c.Types, string(eventType))
@@ -94,13 +100,32 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, co
 	return c.Run(ctx, args, getenv, out, complaints)
 }
 
+// maker makes events. Those of a command are about one charge; a server's have a charge each.
+type maker struct {
+	charge string
+	serves bool
+}
+
+// newCharge returns the id of a charge, which is the same for the same text.
+func newCharge(text string) string {
+	hash := sha256.Sum256([]byte(text))
+	return "pay_1_" + base32.StdEncoding.EncodeToString(hash[:])[:14]
+}
+
 // newEvent makes an event of today.
-func newEvent(name, id string, sparse bool, changes ...asaastest.Change) ([]byte, error) {
+func (m *maker) newEvent(name, id string, sparse bool, changes ...asaastest.Change) ([]byte, error) {
 	eventType := asaas.EventType(name)
 	if !slices.Contains(asaastest.Types(), eventType) {
 		return nil, fmt.Errorf("there is no event type %q: asaas-fake types prints them all", name)
 	}
-	changes = append(today(eventType, id), changes...)
+	charge := m.charge
+	switch {
+	case id != "":
+		charge = newCharge(id)
+	case m.serves:
+		charge = newCharge(rand.Text())
+	}
+	changes = append(today(eventType, id, charge), changes...)
 	if sparse {
 		return asaastest.Sparse(eventType, changes...), nil
 	}
@@ -110,7 +135,7 @@ func newEvent(name, id string, sparse bool, changes ...asaastest.Change) ([]byte
 // today has an event, and the charge that it is about, be made now: of an older charge a table of charges does not know
 // what was booked before it was made. An event with a given id happened when the day began: it may be made again, and
 // Asaas sends an event again as it was.
-func today(eventType asaas.EventType, id string) []asaastest.Change {
+func today(eventType asaas.EventType, id, charge string) []asaastest.Change {
 	at := time.Now().In(asaas.Brasilia())
 	day := at.Format(time.DateOnly)
 	changes := []asaastest.Change{stamp("", at)}
@@ -118,13 +143,14 @@ func today(eventType asaas.EventType, id string) []asaastest.Change {
 		changes = []asaastest.Change{asaastest.Set("id", id), asaastest.Set("dateCreated", day+" 00:00:00")}
 	}
 	if strings.HasPrefix(string(eventType), "PAYMENT_") {
-		changes = append(changes, asaastest.Set("payment.dateCreated", day))
+		changes = append(changes, asaastest.Set("payment.dateCreated", day), asaastest.Set("payment.id", charge))
 	}
 	return changes
 }
 
 // newFake makes an Asaas on the machine's time, until its clock runs.
-func newFake(f fixture.FakeOptions) (*fixture.Served, error) {
+func (m *maker) newFake(f fixture.FakeOptions) (*fixture.Served, error) {
+	m.serves = true
 	fake := asaastest.New()
 	fake.Advance(max(0, time.Since(fake.Now())))
 	fake.Observe = func(e asaastest.Entry) { f.Tell(e.String()) }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -134,6 +135,38 @@ func TestSeveralTypesAreDeliveredInTheirOrder(t *testing.T) {
 	}
 }
 
+// An event of a charge that was paid before takes an order back to the value of the new event.
+func TestEachCommandMakesANewChargeUnlessItNamesOne(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, http.StatusOK)
+	for _, args := range [][]string{
+		{"PAYMENT_CREATED", "PAYMENT_RECEIVED"},
+		{"PAYMENT_RECEIVED", "-sparse"},
+		{"PAYMENT_RECEIVED", "-id", "evt_1"},
+		{"PAYMENT_RECEIVED", "-id", "evt_1"},
+		{"PAYMENT_RECEIVED", "-id", "evt_2"},
+		{"PAYMENT_RECEIVED", "-set", "payment.id=pay_1"},
+	} {
+		if status, _, complaints := fake(append(args, "-to", s.url)...); status != 0 {
+			t.Fatal(complaints)
+		}
+	}
+	var got []string
+	first := make(map[string]int)
+	for i, e := range payments(t, s) {
+		if _, known := first[e.Payment.ID]; !known {
+			first[e.Payment.ID] = i
+		}
+		got = append(got, fmt.Sprint(first[e.Payment.ID]))
+	}
+	if diff := cmp.Diff([]string{"0", "0", "2", "3", "3", "5", "6"}, got); diff != "" {
+		t.Errorf("each event is about the charge of the event (-want +got):\n%s", diff)
+	}
+	if string(s.bodies[3]) != string(s.bodies[4]) || len(payments(t, s)[0].Payment.ID) != 20 {
+		t.Errorf("the event is not the same:\n%s\n%s", s.bodies[3], s.bodies[4])
+	}
+}
+
 func TestWhatIsNotAnswered200Exits1(t *testing.T) {
 	t.Parallel()
 	broken, created, gone := newServer(t, http.StatusServiceUnavailable), newServer(t, http.StatusCreated), httptest.NewServer(nil)
@@ -212,7 +245,7 @@ func TestAnEventAndItsChargeAreMadeToday(t *testing.T) {
 	t.Parallel()
 	for _, sparse := range []bool{false, true} {
 		before := time.Now().Truncate(time.Second)
-		body, err := newEvent("PAYMENT_RECEIVED", "", sparse)
+		body, err := new(maker).newEvent("PAYMENT_RECEIVED", "", sparse)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +260,7 @@ func TestAnEventAndItsChargeAreMadeToday(t *testing.T) {
 		if made := e.(*asaas.PaymentEvent).Payment.DateCreated; string(made) != at.Format(time.DateOnly) {
 			t.Errorf("the charge was made on %s, and its event on %s", made, at)
 		}
-		if body, err = newEvent("PAYMENT_RECEIVED", "", sparse, asaastest.Set("payment.dateCreated", "2026-01-02")); err != nil || !bytes.Contains(body, []byte("2026-01-02")) {
+		if body, err = new(maker).newEvent("PAYMENT_RECEIVED", "", sparse, asaastest.Set("payment.dateCreated", "2026-01-02")); err != nil || !bytes.Contains(body, []byte("2026-01-02")) {
 			t.Errorf("the day cannot be set: %v", err)
 		}
 	}
@@ -238,7 +271,7 @@ func TestAnEventWithTheSameIDHasTheSameBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		make := func() string {
-			body, err := newEvent("PAYMENT_RECEIVED", "evt_1", false, asaastest.Set("payment.value", 10))
+			body, err := new(maker).newEvent("PAYMENT_RECEIVED", "evt_1", false, asaastest.Set("payment.value", 10))
 			if err != nil {
 				t.Fatal(err)
 			}

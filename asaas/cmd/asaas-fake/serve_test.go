@@ -77,6 +77,25 @@ func read(t *testing.T, answer *http.Response, err error) (status int, body stri
 	return answer.StatusCode, string(text)
 }
 
+func TestEachEventOfAServerIsAboutAChargeOfItsOwn(t *testing.T) {
+	t.Parallel()
+	shop := newServer(t, http.StatusOK)
+	r := serving(t, "-to", shop.url)
+	for _, query := range []string{"", "", "?id=evt_1", "?id=evt_1"} {
+		if status, body := r.post(t, "/fake/events/PAYMENT_RECEIVED"+query, url.Values{"payment.value": {"10.5"}}); status != http.StatusOK {
+			t.Fatal(body)
+		}
+	}
+	r.post(t, "/fake/advance?for=1s", nil)
+	charges := make(map[string]int)
+	for _, e := range payments(t, shop) {
+		charges[e.Payment.ID]++
+	}
+	if len(charges) != 3 || len(shop.bodies) != 4 {
+		t.Errorf("%d events are about the charges %v, want 4 about 3", len(shop.bodies), charges)
+	}
+}
+
 func TestAnOutageIsRehearsedByHand(t *testing.T) {
 	t.Parallel()
 	start := time.Now()

@@ -113,13 +113,16 @@ func (p *program) disabled() error {
 // recover asks once it is known that there is something to recover, and before anything is sent to
 // the receiver.
 func (p *program) recover(ctx context.Context) error {
-	token := strings.TrimSpace(p.getenv("ASAAS_WEBHOOK_TOKEN"))
+	token := p.token()
 	switch {
 	case p.replay && p.Events == nil:
 		return command.Usage("nothing was changed: -replay needs the application's handlers, which this program does not have: " +
 			"ask the application's developers for its own replay, or for this command built with the handlers")
 	case token == "":
-		return command.Usage("nothing was changed: ASAAS_WEBHOOK_TOKEN is not set: set it in the environment to the token that the application verifies with")
+		return command.Usage("nothing was changed: %s is not set: set it in the environment to the token that the application verifies with", p.listed.tokenVariable())
+	}
+	if p.id == everyID {
+		return p.recoverAll(ctx)
 	}
 	w, err := p.toChange(ctx)
 	if err != nil {
@@ -170,13 +173,13 @@ func (p *program) failed(ctx context.Context, isHeldUp bool) (events asaas.Event
 	if err != nil || stored == nil {
 		return nil, end, err
 	}
-	return listed{stored}, end, nil
+	return onlyListed{stored}, end, nil
 }
 
-// listed are events that stay as they are.
-type listed struct{ asaas.EventStore }
+// onlyListed are events that stay as they are.
+type onlyListed struct{ asaas.EventStore }
 
-func (listed) Replay(context.Context, idem.Filter) (idem.Replayed, error) {
+func (onlyListed) Replay(context.Context, idem.Filter) (idem.Replayed, error) {
 	return idem.Replayed{}, nil
 }
 
@@ -236,20 +239,20 @@ func (p *program) enable(ctx context.Context) error {
 func (p *program) typedApply() string {
 	var flags []string
 	for _, f := range []struct{ flag, known string }{
-		{"-name NAME", p.Webhook.Name},
-		{"-url URL", p.Webhook.URL},
-		{"-email ADDRESS", p.Webhook.Email},
+		{"-name NAME", p.settings().Name},
+		{"-url URL", p.settings().URL},
+		{"-email ADDRESS", p.settings().Email},
 	} {
 		if f.known == "" {
 			flags = append(flags, f.flag)
 		}
 	}
 	what := ""
-	if p.Dispatcher == nil && len(p.Webhook.Types) == 0 {
+	if p.Dispatcher == nil && len(p.settings().Types) == 0 {
 		flags, what = append(flags, "-handled FILE"), ", where the file has a line for each event type that has a handler"
 	}
-	if cmp.Or(p.getenv("ASAAS_WEBHOOK_TOKEN"), p.Webhook.Token) == "" {
-		what += ", with ASAAS_WEBHOOK_TOKEN set to its token"
+	if cmp.Or(p.token(), p.settings().Token) == "" {
+		what += ", with " + p.listed.tokenVariable() + " set to its token"
 	}
 	return p.typed("apply", flags...) + what
 }

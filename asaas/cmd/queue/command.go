@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/url"
 	"os"
 	"strings"
@@ -48,6 +49,14 @@ type Command struct {
 	// webhook is to get. Default: nil, -handled names them.
 	Dispatcher *asaas.Dispatcher
 
+	// Accounts lists the accounts of a platform, as asaas.Clients does: the verbs go over all of them. A file of
+	// -accounts overrides it. Default: nil, the account of ASAAS_API_KEY.
+	Accounts iter.Seq2[string, *asaas.Client]
+
+	// WebhookOf returns the settings of an account's webhook, where there are several accounts. Default: nil, Webhook
+	// is that of each, with {account} in its URL for the account's name.
+	WebhookOf func(account string) webhook.Settings
+
 	// Unmatched has the application's condition for unmatched. Default: nil, -known says it.
 	Unmatched *charges.Unmatched
 }
@@ -64,6 +73,7 @@ type program struct {
 	asks       bool // a person sees complaints, and can answer on in
 
 	options
+	listed    listed
 	command   *command.Command
 	client    *asaas.Client
 	unprinted error // of the first line that could not be printed
@@ -107,13 +117,21 @@ func (p *program) connect() error {
 	if err != nil {
 		return command.Usage("ASAAS_API_KEY, %s: %w", as, err)
 	}
+	return p.use(client)
+}
+
+// use has the command call the API with a client.
+func (p *program) use(client *asaas.Client) error {
 	if base := p.getenv("ASAAS_BASE_URL"); base != "" {
 		if u, err := url.Parse(base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return command.Usage("ASAAS_BASE_URL is not the API's address: give one such as https://api.asaas.com/v3")
 		}
 		client.BaseURL = base
 	}
-	client.Poll, client.Wait = p.every, p.wait
+	client.Poll = p.every
+	if p.wait != nil {
+		client.Wait = p.wait
+	}
 	p.client = client
 	return nil
 }
@@ -138,6 +156,7 @@ func (p *program) typed(verb string, words ...string) string {
 	if p.sandbox {
 		line = append(line, "-sandbox")
 	}
+	line = append(line, p.listed.flags()...)
 	return terminal.Clean(strings.Join(append(line, words...), " "))
 }
 
@@ -149,6 +168,9 @@ func (p *program) print(line ...any) {
 
 // printJSON prints a value as a line of JSON.
 func (p *program) printJSON(value any) {
+	if p.listed.isAny {
+		value = p.listed.named(value)
+	}
 	p.unprinted = cmp.Or(p.unprinted, terminal.PrintJSON(p.out, value))
 }
 

@@ -17,9 +17,10 @@ import (
 
 // wanted is the webhook as the program and the command line want it.
 func (p *program) wanted() (webhook.Settings, error) {
-	want := p.Webhook
+	want := p.settings()
 	want.Name, want.URL, want.Email = cmp.Or(p.webhook, want.Name), cmp.Or(p.url, want.URL), cmp.Or(p.email, want.Email)
-	want.Token = cmp.Or(strings.TrimSpace(p.getenv("ASAAS_WEBHOOK_TOKEN")), want.Token)
+	want.URL = p.listed.in(want.URL)
+	want.Token = cmp.Or(p.token(), want.Token)
 	want.NoPixAutomatic = want.NoPixAutomatic || p.noPix
 	types, err := p.readHandled()
 	for _, t := range types {
@@ -120,8 +121,8 @@ func (p *program) propose(ctx context.Context, question string) (*webhook.Plan, 
 // readHandled reads the event types that the application handles; nil if
 // -handled was not given.
 func (p *program) readHandled() ([]string, error) {
-	if p.handled == "" {
-		return nil, nil
+	if p.handled == "" || p.types != nil {
+		return p.types, nil
 	}
 	in := p.in
 	if p.handled != "-" {
@@ -136,7 +137,8 @@ func (p *program) readHandled() ([]string, error) {
 	if err != nil {
 		return nil, command.Usage("-handled: %w", err)
 	}
-	return typesIn(string(text))
+	p.types, err = typesIn(string(text))
+	return p.types, err
 }
 
 // typesIn reads event types, one per line, as fmt prints a slice, or as JSON.

@@ -161,7 +161,7 @@ func (p *program) tellReport(r charges.Report) {
 	}
 	cursor, _ := json.Marshal(r.Cursor) // times and texts
 	flags := []string{"-resume-at '" + string(cursor) + "'"}
-	if p.scope != "" {
+	if p.scope != "" && !p.listed.isAny { // else -account says it
 		scope := p.scope
 		if strings.ContainsFunc(scope, func(r rune) bool {
 			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@", r)

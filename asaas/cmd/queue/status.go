@@ -36,8 +36,10 @@ func (p *program) status(ctx context.Context) (err error) {
 		r := newRow(w, p.lastEvent)
 		o.Webhooks, attention = append(o.Webhooks, r), attention || r.State.isHeldUp() || !r.Enabled
 	}
-	if o.Owed, err = p.debts(ctx); err != nil {
-		return err
+	if !p.listed.isAny { // else overview ends with them, once
+		if o.Owed, err = p.debts(ctx); err != nil {
+			return err
+		}
 	}
 	if o.Differences, err = p.losses(ctx); err != nil {
 		return err
@@ -66,7 +68,9 @@ func (p *program) printOverview(o overview) {
 	for _, d := range o.Differences {
 		p.print(terminal.Clean(d.Text))
 	}
-	p.printOwed(o.Owed)
+	if !p.listed.isAny {
+		p.printOwed(o.Owed)
+	}
 	for _, r := range o.Webhooks {
 		if r.State == stopped { // nothing in it is owed yet, because nothing of it was delivered
 			p.print(terminal.Clean(r.Name) + " is stopped, and what is in it was not delivered; fix the cause, then: " + p.typed("recover", r.ID))
@@ -78,7 +82,7 @@ func (p *program) printOverview(o overview) {
 // flag or the program names it.
 func (p *program) losses(ctx context.Context) (lost []webhook.Difference, err error) {
 	flags := p.webhook != "" || p.url != "" || p.handled != ""
-	if !flags && (p.Dispatcher == nil || p.Webhook.Name == "" || p.Webhook.URL == "") {
+	if !flags && (p.Dispatcher == nil || p.settings().Name == "" || p.settings().URL == "") {
 		return nil, nil
 	}
 	plan, err := p.makePlan(ctx)
@@ -170,6 +174,9 @@ func (r row) timeLeft() string {
 
 // owed prints the events that the application owes. It returns errAttention if there are any.
 func (p *program) owed(ctx context.Context) error {
+	if p.listed.isAny { // they are printed once, after the last account
+		return nil
+	}
 	debts, err := p.debts(ctx)
 	if err != nil {
 		return err

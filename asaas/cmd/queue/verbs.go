@@ -33,7 +33,8 @@ func (p *program) verbs() []command.Verb {
 				"handler. Where an event that failed is stored, it names the oldest, and asks whether to try the\n" +
 				"handlers with it, or -try says so: what they write is rolled back, and HTTP requests and e-mails that\n" +
 				"they send are sent, unless they ask idem.IsDryRun first. Then it resumes the queue or removes its\n" +
-				"penalty, and watches until Asaas counts no failures any more. It ends with what the application owes.",
+				"penalty, and watches until Asaas counts no failures any more. It ends with what the application owes.\n" +
+				"The ID all stands for each webhook whose queue is held up.",
 			Variables: []string{"ASAAS_WEBHOOK_TOKEN"},
 		}, p.recover, "yes", "try", "every", "replay", "database"),
 		p.online(command.Verb{
@@ -107,8 +108,11 @@ func (p *program) verbs() []command.Verb {
 
 // online completes a verb that asks Asaas.
 func (p *program) online(v command.Verb, run func(context.Context) error, flags ...string) command.Verb {
-	v.Variables = append([]string{"ASAAS_API_KEY", "ASAAS_BASE_URL"}, v.Variables...)
+	v.Variables = append([]string{"ASAAS_API_KEY", "ASAAS_ACCOUNTS", "ASAAS_BASE_URL"}, v.Variables...)
 	return p.offline(v, func(ctx context.Context) error {
+		if accounts, err := p.list(); accounts != nil || err != nil {
+			return errors.Join(err, p.overAccounts(ctx, accounts, v, run))
+		}
 		if err := p.connect(); err != nil {
 			return err
 		}
@@ -117,7 +121,7 @@ func (p *program) online(v command.Verb, run func(context.Context) error, flags 
 			return command.Error(command.Nothing, err)
 		}
 		return err
-	}, flags...)
+	}, append(flags, "accounts", "account")...)
 }
 
 // offline completes a verb.
@@ -140,6 +144,7 @@ func (p *program) offline(v command.Verb, run func(context.Context) error, flags
 // variables lists those of the environment.
 var variables = []string{
 	"ASAAS_API_KEY the API key, in single quotes because of its $",
+	"ASAAS_ACCOUNTS the file of -accounts, where that does not say it",
 	"ASAAS_BASE_URL the API's address, for a fake Asaas for example: http://127.0.0.1:8090/v3",
 	"ASAAS_WEBHOOK_TOKEN the webhook's token, as the application verifies with it",
 	"ASAAS_NEW_WEBHOOK_TOKEN the token that the webhook is to get, for rotate",
@@ -164,6 +169,9 @@ type options struct {
 
 	webhook, url, email string // as it is wanted
 	noPix               bool
+
+	accounts, account string   // a file, and one of its accounts
+	types             []string // of the file handled, once it is read
 
 	known string // of unmatched
 	limit int
@@ -198,6 +206,9 @@ func (o *options) flags() *flag.FlagSet {
 	f.Func("until", "the `time` at which the gap ends; now by default", command.Time(&o.until, asaas.Brasilia()))
 	f.IntVar(&o.calls, "calls", 1000, "make `N` calls of the API at most, of 25,000 in 12 hours")
 	f.Func("resume-at", "the `cursor` that a run printed which came not to its end, in single quotes", o.setCursor)
+	f.StringVar(&o.accounts, "accounts", "", "go over the accounts in this `file`, a line for each: its name (- for the one without a scope), the variable of the environment with its "+
+		"API key, and that with its webhook's token; in -url, {account} is the name")
+	f.StringVar(&o.account, "account", "", "only the account of this `name`, of a list of accounts")
 	f.StringVar(&o.known, "known", "", "an SQL `condition` on the row c of asaas_charges, true for a charge that the application has a place for")
 	f.IntVar(&o.limit, "limit", 100, "print at most `N`; 0 is all")
 	f.StringVar(&o.webhook, "name", "", "the webhook's `name` at Asaas; the webhook of this name or URL is the application's")

@@ -19,6 +19,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/value"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 var recipes = map[string]func(context.Context, pgx.Tx, charges.Order) (int64, error){
@@ -113,7 +114,7 @@ func TestAnOrderThatIsNotStoredFailsTheEvent(t *testing.T) {
 			}
 			p := idem.NewInbox(pool, events)
 			p.WorkFirst = true
-			p.Logger = nil
+			p.Logger = testkit.NoWarnings(t, "no order was set")
 			outcome, err := p.Accept(t.Context(), asaas.Identify(body))
 			if outcome != idem.Retrying || err == nil || !strings.Contains(err.Error(), "no order was set") {
 				t.Errorf("%s, %v", outcome, err)
@@ -137,7 +138,7 @@ func TestGORMAndIdemShareOnePool(t *testing.T) {
 		t.Fatal(err)
 	}
 	inbox := idem.NewInbox(pool, events)
-	inbox.Logger = nil
+	inbox.Logger = testkit.NoWarnings(t)
 	if _, err := inbox.Accept(t.Context(), asaas.Identify(received("order-2"))); err != nil {
 		t.Fatal(err)
 	}

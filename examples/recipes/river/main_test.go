@@ -21,13 +21,15 @@ const (
 	body  = `{"id":"evt_1&1","event":"PAYMENT_RECEIVED","dateCreated":"2026-11-22 09:00:00","payment":{"object":"payment","id":"pay_1","status":"RECEIVED","value":10}}`
 )
 
-func open(t *testing.T, send func(context.Context, Receipt) error) (*app, *pgxpool.Pool) {
+// open makes the app. Of what it logs, warnings with the expected texts are no failure.
+func open(t *testing.T, send func(context.Context, Receipt) error, expected ...string) (*app, *pgxpool.Pool) {
 	t.Helper()
 	pool := idemtest.Pool(t)
 	a, err := newApp(t.Context(), pool, token, send)
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.inbox.Logger = testkit.NoWarnings(t, expected...)
 	return a, pool
 }
 
@@ -96,7 +98,7 @@ func TestReceivedAgain(t *testing.T) {
 // The insert of the payment fails at COMMIT, after the job was enqueued.
 func TestFailureEnqueuesNoJob(t *testing.T) {
 	t.Parallel()
-	a, pool := open(t, func(context.Context, Receipt) error { return errors.New("there is no job") })
+	a, pool := open(t, func(context.Context, Receipt) error { return errors.New("there is no job") }, "payments_charge_fkey")
 	const deferred = `
 create table customers (charge text primary key);
 alter table payments add foreign key (charge) references customers deferrable initially deferred`

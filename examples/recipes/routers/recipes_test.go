@@ -33,7 +33,7 @@ func newInbox(t *testing.T) (inbox *idem.Inbox, handled <-chan string) {
 		return nil
 	})
 	inbox = idem.NewInbox(pool, d)
-	inbox.Logger = nil
+	inbox.Logger = testkit.NoWarnings(t)
 	return inbox, charges
 }
 
@@ -114,7 +114,7 @@ func TestOneProcessReceivesAndAnotherWorks(t *testing.T) {
 		events := asaas.NewDispatcher(token)
 		events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { handledBy <- process; return nil })
 		inbox := idem.NewInbox(pool, events)
-		inbox.Logger = nil
+		inbox.Logger = testkit.NoWarnings(t)
 		return inbox
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -160,7 +160,7 @@ func TestFiberThatCannotListenIsAnError(t *testing.T) {
 func TestALambdaStoresWhatItsURLGetsAndWorksBySchedule(t *testing.T) {
 	t.Parallel()
 	inbox, handled := newInbox(t)
-	inbox.PollOnly = true
+	inbox.PollOnly, inbox.Logger = true, testkit.NoWarnings(t, "wrong_token")
 	deliver, work := routers.Deliver(inbox), routers.Work(inbox)
 	body := asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_1"))
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
 package pgtx
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // guardedTx is the transaction that a handler gets: pgx's own, which the handler cannot end. Statements that
@@ -18,13 +20,14 @@ type guardedTx struct{ savepoint }
 // state is shared by a guarded transaction and its savepoints.
 type state struct {
 	mu      sync.Mutex
-	over    bool     // the handler has returned
-	running int      // calls of methods that have not returned
-	effect  effect   // of the executed statements
-	names   []string // of prepared statements that were executed and are still to be looked at
-	unseen  bool     // a rewriter has written an executed statement
-	raw     bool     // the handler had the connection itself, or pgx's large objects on it
-	lent    bool     // see Borrow
+	over    bool      // the handler has returned
+	running int       // calls of methods that have not returned
+	effect  effect    // of the executed statements
+	names   []string  // of prepared statements that were executed and are still to be looked at
+	unseen  bool      // a rewriter has written an executed statement
+	raw     bool      // the handler used the connection itself, or had pgx's large objects on it
+	lent    bool      // see Borrow
+	seen    *pgx.Conn // that the handler has been given, and that is watched; nil for none
 }
 
 // enter notes the begin of a handler's call that executes statements; leave notes its end. The error says why
@@ -88,13 +91,49 @@ func (s *state) end() (inUse bool) {
 	return s.running > 0
 }
 
-// giveAway notes that the handler has the connection itself, unless the handler has returned.
+// giveAway notes that the handler uses the connection itself, unless the handler has returned.
 func (s *state) giveAway() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.giveAwayLocked()
+}
+
+func (s *state) giveAwayLocked() {
 	if !s.over {
 		s.raw, s.effect = true, lasts
 	}
+}
+
+// watch notes from now on whether anything is sent on conn beside the guarded methods. A handler, or a library in it,
+// may ask the connection for its settings or its types, which sends nothing.
+func (s *state) watch(conn *pgx.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over && s.seen == nil && !conn.IsClosed() {
+		s.seen = conn
+		conn.PgConn().Frontend().Trace(watcher{s}, pgproto3.TracerOptions{SuppressTimestamps: true})
+	}
+}
+
+// unwatch ends watch, once nothing of the handler's uses the connection any more.
+func (s *state) unwatch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen != nil {
+		s.seen.PgConn().Frontend().Untrace()
+	}
+}
+
+// watcher gets the messages of a connection, as lines.
+type watcher struct{ *state }
+
+func (w watcher) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running == 0 && bytes.HasPrefix(line, []byte("F\t")) { // to Postgres, and by no guarded method
+		w.giveAwayLocked()
+	}
+	return len(line), nil
 }
 
 // Borrow lends a handler's transaction, or a savepoint in it, to one caller at a time. ok is false while
@@ -193,13 +232,14 @@ func (s savepoint) Rollback(ctx context.Context) error {
 	return s.tx.Rollback(ctx)
 }
 
-// Conn returns the connection itself, which is not guarded, and is closed in the end.
+// Conn returns the connection itself. It is closed in the end if anything was sent on it, which is not guarded.
 func (s savepoint) Conn() *pgx.Conn {
-	s.state.giveAway()
-	return s.tx.Conn()
+	conn := s.tx.Conn()
+	s.state.watch(conn)
+	return conn
 }
 
-// LargeObjects returns large objects that work on the connection itself, as after Conn.
+// LargeObjects returns large objects that work on the connection itself, which is closed in the end.
 func (s savepoint) LargeObjects() pgx.LargeObjects {
 	s.state.giveAway()
 	return s.tx.LargeObjects()

@@ -108,6 +108,9 @@ func (t *Tx) Run(ctx context.Context, work func(context.Context, pgx.Tx) error) 
 	tx, start := guard(t.tx, t.handler), time.Now()
 	err, returned := await(ctx, Start(func() error { return work(ctx, tx) }))
 	inUse := t.handler.end()
+	if returned && !inUse {
+		t.handler.unwatch()
+	}
 	switch {
 	case !returned:
 		err = fmt.Errorf("%w: after %s it was left behind, because what it waits for does not end with its context", ErrTimedOut, time.Since(start).Round(time.Millisecond))
