@@ -56,7 +56,9 @@ func TestALostEventIsNamedByTheProof(t *testing.T) {
 		{"the end of a refund is lost", pix0, func(c *charge) [][]byte {
 			return [][]byte{c.Created(), c.Received(), c.RefundAsked(asaas.Cents(3000)), c.RefundDone()}
 		}, 1, "null", "it is being given back"},
-		{"a chargeback is lost", card0, func(c *charge) [][]byte { return [][]byte{c.Created(), c.Confirmed(), c.Received(), c.ChargebackRequested()} }, 1, "true", "by the statement R$ 100.00 came and R$ 100.00 went, and the table has R$ 100.00 here"},
+		{"a chargeback is lost", card0, func(c *charge) [][]byte {
+			return [][]byte{c.Created(), c.Confirmed(), c.Received(), c.ChargebackRequested()}
+		}, 1, "true", "by the statement R$ 100.00 came and R$ 100.00 went, and the table has R$ 100.00 here"},
 		{"the end of a chargeback that was won is lost", card0, func(c *charge) [][]byte {
 			return [][]byte{c.Created(), c.Confirmed(), c.Received(), c.ChargebackRequested(), c.ChargebackDispute(), c.AwaitingChargebackReversal(), c.Received()}
 		}, 1, "true", "by the statement R$ 100.00 came and R$ 0.00 went, and the table has R$ 0.00 here"},
