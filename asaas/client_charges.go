@@ -64,6 +64,14 @@ func (c *Client) Statement(ctx context.Context, from, until Date, offset int) (*
 	return send[TransactionPage](ctx, c, operation{name: "Statement", method: http.MethodGet, path: "/financialTransactions", query: pageOf(offset, days)})
 }
 
+// Chargebacks lists up to 100 chargebacks whose dispute began between two days, first and last, from the row offset on.
+//
+// See https://docs.asaas.com/reference/list-chargebacks.
+func (c *Client) Chargebacks(ctx context.Context, from, until Date, offset int) (*ChargebackPage, error) {
+	days := map[string]Date{"originDisputeDate[ge]": from, "originDisputeDate[le]": until}
+	return send[ChargebackPage](ctx, c, operation{name: "Chargebacks", method: http.MethodGet, path: "/chargebacks/", query: pageOf(offset, days)})
+}
+
 // AccountStatus returns the state of the key's account, and its id.
 //
 // See https://docs.asaas.com/reference/consult-registration-status-of-the-account.
@@ -87,6 +95,14 @@ func (p *PaymentPage) check() error { return checkEach(p.Data, (*Payment).check)
 
 // check returns an error for JSON that is not a page of the statement.
 func (p *TransactionPage) check() error {
+	if p.Data.IsZero() {
+		return errNoList
+	}
+	return nil
+}
+
+// check returns an error for JSON that is not a page of chargebacks.
+func (p *ChargebackPage) check() error {
 	if p.Data.IsZero() {
 		return errNoList
 	}

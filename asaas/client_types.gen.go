@@ -252,8 +252,28 @@ type Transaction struct {
 	Type value.Optional[string] `json:"type,omitzero"`
 	// The amount in reais; below zero when money leaves the account.
 	Value value.Optional[Money] `json:"value,omitzero"`
+	// The account's balance after it.
+	Balance value.Optional[Money] `json:"balance,omitzero"`
 	// The day on which it moved.
 	Date value.Optional[Date] `json:"date,omitzero"`
+	// The split that the entry is about, if it is about one.
+	SplitID value.Optional[string] `json:"splitId,omitzero"`
+	// The anticipation that the entry is about, if it is about one.
+	AnticipationID value.Optional[string] `json:"anticipationId,omitzero"`
+	// The transfer that the entry is about, if it is about one.
+	TransferID value.Optional[string] `json:"transferId,omitzero"`
+}
+
+// ChargebackPage is a page of a list of chargebacks.
+//
+// https://docs.asaas.com/reference/list-chargebacks
+type ChargebackPage struct {
+	// Whether there is another page.
+	HasMore value.Optional[bool] `json:"hasMore,omitzero"`
+	// How many chargebacks there are, on all pages.
+	TotalCount value.Optional[Int] `json:"totalCount,omitzero"`
+	// The chargebacks of this page.
+	Data value.Optional[[]Chargeback] `json:"data,omitzero"`
 }
 
 // WebhookDeleted is the answer to the removal of a webhook.

@@ -55,9 +55,10 @@ func (w receiverWay) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // ServeHTTP is Asaas's API for webhooks, at the paths /v3/webhooks…, and as much of
 // that for charges as Reconcile of package charges reads: /v3/payments, with the charges of all
-// events that were emitted, the statement /v3/financialTransactions, and the account's id, which is that of
-// the newest event, at /v3/myAccount/status. POST /v3/payments makes a charge and emits its
-// PAYMENT_CREATED, and POST /v3/accounts adds an [Account]. The key says of which account all of that is.
+// events that were emitted, their chargebacks at /v3/chargebacks/, the statement of their money, fees, splits and
+// anticipations at /v3/financialTransactions, and the account's id, which is that of the newest event, at
+// /v3/myAccount/status. POST /v3/payments makes a charge and emits its PAYMENT_CREATED, and POST /v3/accounts adds an
+// [Account]. The key says of which account all of that is.
 //
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -86,6 +87,7 @@ func (f *Fake) newRoutes() *http.ServeMux {
 		"GET /v3/payments/{id}":                f.getCharge,
 		"GET /v3/customers/{id}":               f.getCustomer,
 		"GET /v3/financialTransactions":        f.listTransactions,
+		"GET /v3/chargebacks/{$}":              f.listChargebacks,
 		"GET /v3/myAccount/status":             f.getAccountStatus,
 	} {
 		routes.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {

@@ -3,11 +3,9 @@ package asaastest
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
@@ -62,14 +60,20 @@ func (f *Fake) getCharge(of *account, r *http.Request) (any, error) {
 	return c.data, nil
 }
 
-// listTransactions lists the statement, newest first.
-func (f *Fake) listTransactions(of *account, r *http.Request) (any, error) {
-	from, until := r.URL.Query().Get("startDate"), r.URL.Query().Get("finishDate")
-	found := slices.DeleteFunc(slices.Clone(of.statement), func(t transaction) bool {
-		return string(t.Date) < from || until != "" && string(t.Date) > until
-	})
-	slices.Reverse(found)
-	return pageOf(r, found)
+// listChargebacks lists the chargebacks of charges, newest first.
+func (f *Fake) listChargebacks(of *account, r *http.Request) (any, error) {
+	var found []*charge
+	for _, c := range of.charges {
+		if dispute, ok := c.is.Chargeback.Get(); ok && isWithin(dispute.DisputeStartDate.Or(""), r.URL.Query(), "originDisputeDate") {
+			found = append(found, c)
+		}
+	}
+	slices.SortFunc(found, func(a, b *charge) int { return b.order - a.order })
+	disputes := make([]asaas.Chargeback, 0, len(found))
+	for _, c := range found {
+		disputes = append(disputes, c.is.Chargeback.Or(asaas.Chargeback{}))
+	}
+	return pageOf(r, disputes)
 }
 
 // getAccountStatus shows the account as one that is approved.
@@ -85,15 +89,10 @@ type charge struct {
 	at    asaas.DateTime
 	data  json.RawMessage
 	is    asaas.Payment
-}
 
-// transaction is an entry of the account's statement.
-type transaction struct {
-	ID        string      `json:"id"`
-	Type      string      `json:"type"`
-	Value     asaas.Money `json:"value"`
-	Date      asaas.Date  `json:"date"`
-	PaymentID string      `json:"paymentId"`
+	here   asaas.Money // the part of its money that is in the account
+	came   bool        // its money, ever
+	credit asaas.Money // of its anticipation, to be taken off when its money comes
 }
 
 // learn has the API show a charge as an event has it, whether a webhook wants the
@@ -115,32 +114,8 @@ func (a *account) learn(e idem.Event) {
 		known = &charge{order: len(a.charges)}
 		a.charges[p.ID] = known
 	}
-	a.book(e, said.DateCreated, p)
 	if known.data == nil || cmp.Compare(said.DateCreated, known.at) >= 0 { // else an older event is emitted late
 		known.at, known.data, known.is = said.DateCreated, said.Payment, p
+		a.book(known)
 	}
-}
-
-// book enters a movement of money into the statement.
-func (a *account) book(e idem.Event, at asaas.DateTime, p asaas.Payment) {
-	value := p.Value
-	kind := map[asaas.EventType]string{
-		asaas.EventPaymentReceived: "PAYMENT_RECEIVED", asaas.EventPaymentRefunded: "PAYMENT_REVERSAL",
-		asaas.EventPaymentPartiallyRefunded: "PAYMENT_REVERSAL", asaas.EventPaymentChargebackRequested: "CHARGEBACK",
-	}[asaas.EventType(e.Type)]
-	if kind == "" || p.Status == asaas.PaymentStatusReceivedInCash || p.PaymentDate.Or("") == "" {
-		return // no money has moved: that of a card that is given back early never came
-	}
-	if refunds := p.Refunds.Or(nil); kind == "PAYMENT_REVERSAL" && len(refunds) > 0 {
-		last := refunds[len(refunds)-1]
-		if last.Status.Or(asaas.RefundStatusDone) != asaas.RefundStatusDone {
-			return // it is asked for, and not given back
-		}
-		value = last.Value.Or(value)
-	}
-	if kind != "PAYMENT_RECEIVED" {
-		value = asaas.Money{}.Sub(value)
-	}
-	day, _, _ := strings.Cut(string(at), " ")
-	a.statement = append(a.statement, transaction{fmt.Sprintf("fint_%012d", len(a.statement)+1), kind, value, asaas.Date(day), p.ID})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 const newWebhook = `{"name":"orders","url":"https://shop.example/webhooks/asaas","email":"ops@example.com","sendType":"SEQUENTIALLY","events":["PAYMENT_RECEIVED"]}`
@@ -277,18 +278,33 @@ func TestTheStatementHasWhatMovedMoney(t *testing.T) {
 		{"cash is not at Asaas", func(c *asaastest.Charge) [][]byte { return [][]byte{c.ReceivedInCash()} }, nil},
 		{"a part is given back", func(c *asaastest.Charge) [][]byte {
 			return [][]byte{c.Received(), c.PartiallyRefunded(asaas.Cents(3000))}
-		}, []string{"PAYMENT_REVERSAL -30", "PAYMENT_RECEIVED 100"}},
-		{"a part is asked back", func(c *asaastest.Charge) [][]byte { return [][]byte{c.Received(), c.RefundAsked(asaas.Cents(3000))} }, []string{"PAYMENT_RECEIVED 100"}},
+		}, []string{"PAYMENT_REVERSAL -30 = 68.01", "PAYMENT_FEE -1.99 = 98.01", "PAYMENT_RECEIVED 100 = 100"}},
+		{"a part is asked back", func(c *asaastest.Charge) [][]byte { return [][]byte{c.Received(), c.RefundAsked(asaas.Cents(3000))} }, []string{"PAYMENT_FEE -1.99 = 98.01", "PAYMENT_RECEIVED 100 = 100"}},
 		{"a part is asked back and given back", func(c *asaastest.Charge) [][]byte {
 			return [][]byte{c.Received(), c.RefundAsked(asaas.Cents(3000)), c.RefundDone()}
-		}, []string{"PAYMENT_REVERSAL -30", "PAYMENT_RECEIVED 100"}},
+		}, []string{"PAYMENT_REVERSAL -30 = 68.01", "PAYMENT_FEE -1.99 = 98.01", "PAYMENT_RECEIVED 100 = 100"}},
 		{"all is asked back and given back", func(c *asaastest.Charge) [][]byte {
 			return [][]byte{c.Received(), c.RefundAsked(asaas.Cents(10000)), c.RefundDone()}
-		}, []string{"PAYMENT_REVERSAL -100", "PAYMENT_RECEIVED 100"}},
+		}, []string{"PAYMENT_REVERSAL -100 = -1.99", "PAYMENT_FEE -1.99 = 98.01", "PAYMENT_RECEIVED 100 = 100"}},
 		{"a refund is called off", func(c *asaastest.Charge) [][]byte {
 			return [][]byte{c.Received(), c.RefundAsked(asaas.Cents(3000)), c.RefundCanceled()}
-		}, []string{"PAYMENT_RECEIVED 100"}},
-		{"a chargeback", func(c *asaastest.Charge) [][]byte { return [][]byte{c.Received(), c.ChargebackRequested()} }, []string{"CHARGEBACK -100", "PAYMENT_RECEIVED 100"}},
+		}, []string{"PAYMENT_FEE -1.99 = 98.01", "PAYMENT_RECEIVED 100 = 100"}},
+		{"a chargeback", func(c *asaastest.Charge) [][]byte { return [][]byte{c.Received(), c.ChargebackRequested()} }, []string{"CHARGEBACK -100 = -1.99", "PAYMENT_FEE -1.99 = 98.01", "PAYMENT_RECEIVED 100 = 100"}},
+		{"a chargeback that is won", func(c *asaastest.Charge) [][]byte {
+			return [][]byte{c.Received(), c.ChargebackRequested(), c.ChargebackDispute(), c.AwaitingChargebackReversal(), c.Received()}
+		}, []string{"CHARGEBACK_REVERSAL 100 = 98.01", "CHARGEBACK -100 = -1.99", "PAYMENT_FEE -1.99 = 98.01", "PAYMENT_RECEIVED 100 = 100"}},
+		{"a part is given back before its money came", func(c *asaastest.Charge) [][]byte {
+			return [][]byte{c.Confirmed(), c.PartiallyRefunded(asaas.Cents(4000)), c.Received()}
+		}, []string{"PAYMENT_FEE -1.99 = 58.01", "PAYMENT_RECEIVED 60 = 60"}},
+		{"an anticipation and a split", func(c *asaastest.Charge) [][]byte {
+			c.Payment.Split = value.Of([]asaas.Split{{ID: value.Of("split"), TotalValue: value.Of(asaas.Cents(1000))}})
+			confirmed := c.Confirmed()
+			c.Payment.Anticipated = true
+			return [][]byte{confirmed, c.Received()}
+		}, []string{
+			"RECEIVABLE_ANTICIPATION_DEBIT -98.01 = 86.05", "INTERNAL_TRANSFER_DEBIT -10 = 184.06", "PAYMENT_FEE -1.99 = 194.06", "PAYMENT_RECEIVED 100 = 196.05",
+			"RECEIVABLE_ANTICIPATION_FEE -1.96 = 96.05", "RECEIVABLE_ANTICIPATION_GROSS_CREDIT 98.01 = 98.01",
+		}},
 	} {
 		fake := newFake(t)
 		charge := asaastest.NewCharge(asaas.BillingTypeCreditCard, asaas.Cents(10000))
@@ -298,7 +314,7 @@ func TestTheStatementHasWhatMovedMoney(t *testing.T) {
 		var got []string
 		for _, movement := range said["data"].([]any) {
 			m := movement.(map[string]any)
-			got = append(got, fmt.Sprint(m["type"], " ", m["value"]))
+			got = append(got, fmt.Sprint(m["type"], " ", m["value"], " = ", m["balance"]))
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.why, diff)

@@ -223,8 +223,8 @@ func TestAnEventThatIsEmittedAgainIsSentAgain(t *testing.T) {
 	if diff := cmp.Diff([]string{"evt_1", "evt_1"}, s.ids()); diff != "" {
 		t.Errorf("received (-want +got):\n%s", diff)
 	}
-	if _, said := call(t, fake, http.MethodGet, "/v3/financialTransactions", ""); said["totalCount"] != 1.0 {
-		t.Errorf("the statement has %v movements", said["totalCount"])
+	if _, said := call(t, fake, http.MethodGet, "/v3/financialTransactions", ""); said["totalCount"] != 3.0 {
+		t.Errorf("the statement has %v movements, want 3: its money, its fee and its split", said["totalCount"])
 	}
 }
 

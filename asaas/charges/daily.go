@@ -23,7 +23,8 @@ import (
 //	err := idem.Serve(ctx, server, inbox, &charges.Daily{Client: client, DB: pool, Orders: paid})
 //
 // Of many processes, one at a time reads an account. The first run begins 14 days back, each other one a day before the last one
-// began that has copied and applied every charge: one that failed is read again each day. Give it to health.New as well.
+// began that has copied and applied every charge: one that failed is read again each day. So the account's statement is a table from
+// 14 days before the first run on, and of an account that was filled from the first day on: asaas_statement. Give it to health.New as well.
 type Daily struct {
 	Client *asaas.Client
 	DB     *pgxpool.Pool
@@ -38,6 +39,8 @@ type Daily struct {
 	Logger *slog.Logger
 
 	asked bool // for the account of the key, in the run that is to go on
+
+	sometimes sometimes // the check of the statement
 }
 
 const (
@@ -193,11 +196,37 @@ func (d *Daily) tell(ctx context.Context, r Report) {
 // overdue is the time without the end of a run that fails the check of Examine.
 const overdue = 2 * 24 * time.Hour
 
-// Examine implements a part of package health: the check reconcile fails while a charge could not be copied or applied in
-// the last run, by whichever process, and while no run has begun or come to its end for two days.
+// Examine implements a part of package health. The check reconcile fails while a charge could not be copied or applied in
+// the last run, by whichever process, and while no run has begun or come to its end for two days. The check statement fails while the table and the
+// account's statement differ, by the view asaas_proof; it asks the database every five minutes.
 func (d *Daily) Examine(ctx context.Context, limits check.Limits) []check.Result {
 	const refused = "have charges.Migrate run at start, or grant asaas_charges_runs and asaas_charges_migrations"
-	return []check.Result{examine(ctx, limits, "reconcile", refused, "see what the database is doing", d.examine)}
+	results := []check.Result{examine(ctx, limits, "reconcile", refused, "see what the database is doing", d.examine)}
+	return append(results, d.sometimes.look(func() check.Result {
+		return examine(ctx, limits, "statement", "have charges.Migrate run at start, or grant asaas_proof", "give the check more time", d.prove)
+	})...)
+}
+
+// prove counts the charges of which the table and the statement differ.
+func (d *Daily) prove(ctx context.Context) (bad int64, says string, err error) {
+	if err := checkScope(ctx, d.DB, d.Scope); err != nil {
+		return 0, "", err
+	}
+	type proof struct {
+		Differ, Unjudged int64
+		First            string
+	}
+	rows, _ := d.DB.Query(ctx, `select count(*) filter (where differs), count(*) filter (where differs is null), coalesce(min(charge) filter (where differs), '')
+		from asaas_proof where scope = $1`, d.Scope)
+	p, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[proof])
+	switch {
+	case err != nil:
+		return 0, "", err
+	case p.Differ > 0:
+		return p.Differ, fmt.Sprintf("the table and the account's statement differ: %d charges, the first is %s: list them with "+
+			"select * from asaas_proof where differs, and reconcile from the day on which their money moved", p.Differ, p.First), nil
+	}
+	return 0, fmt.Sprintf("the table and the account's statement agree; %d charges could not be judged", p.Unjudged), nil
 }
 
 func (d *Daily) examine(ctx context.Context) (bad int64, says string, err error) {

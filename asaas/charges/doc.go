@@ -49,9 +49,16 @@
 //
 //	insert into ledger (charge, paid, received) values ($1, $2, $3)  -- c.After.ID, c.Paid(), c.Received()
 //
-// needs no key: the sum of a charge's lines is its row, whatever comes in whichever order. Received leaves out fees, splits and
-// anticipations, which are other movements of the account, and has cash, whose status is RECEIVED_IN_CASH and which
-// never was at Asaas.
+// needs no key: the sum of a charge's lines is its row, whatever comes in whichever order. Its sums are right, and its days are
+// not: an event does not say on which day Asaas moves the money. Received has cash, whose status is RECEIVED_IN_CASH and
+// which never was at Asaas, and leaves out fees, splits, anticipations and transfers.
+//
+// What is booked by day comes from the account's statement, which [Daily] copies into asaas_statement. Its views are the books as
+// Asaas has them, by the days of Brasília:
+//
+//	select * from asaas_ledger where scope = '' and day >= '2026-11-01'; -- each day, with its opening and closing balance
+//	select * from asaas_months where scope = '';                         -- a month closes: see docs/accountant.md
+//	select * from asaas_proof where scope = '' and differs;              -- charges of which the statement and the table disagree
 //
 //	Status                                                     Paid   Received
 //	PENDING, AUTHORIZED, AWAITING_RISK_ANALYSIS, OVERDUE,      0      0
@@ -79,8 +86,8 @@
 //	select c.* from asaas_charges c
 //	where paid > 0 and not exists (select from orders o where o.id = c.external_reference or o.checkout = c.checkout_session);
 //
-// lists paid charges without an order; [Unmatched] does so for health. [Daily] books missed events, and [Prove]
-// compares a day with the account's statement. GORM, sqlc and database/sql use the handler's transaction as in any
+// lists paid charges without an order; [Unmatched] does so for health. [Daily] books missed events, and compares
+// the table with the account's statement. GORM, sqlc and database/sql use the handler's transaction as in any
 // handler (package idemsql), and the table as any table. [Copy] copies an event, and returns the change.
 //
 // # Several accounts

@@ -82,11 +82,14 @@ type Report struct {
 // that comes after its charge was read changes nothing. [Daily] calls it each day.
 //
 // It reads the charges that were made in the gap, those whose money came in it, those that a movement in the account's
-// statement names, and the other open charges of the table. With Unsettled, it reads the cards whose money is to come.
-// It misses a cash receipt that was undone, if it predates the gap or its charge was removed; a charge that was made
-// and removed in the gap, which is worth 0; a change of a charge that is neither open nor in the statement; and charges
-// that Asaas's lists show late. A reading counts as an hour older than it is, so that an event never loses against it;
+// statement names, those whose dispute began in it, those of the table that are open, and the cash receipts of 90 days, which may be undone. With Unsettled, it reads the cards whose money is to come.
+// It misses a cash receipt that was undone later; a charge that was made and removed in the gap, which is worth 0; a
+// change of a charge that is neither open nor in one of those lists; and charges that Asaas's lists show late.
+// A key that may not read chargebacks misses a dispute until the statement has its money. A reading counts as an hour older than it is, so that an event never loses against it;
 // the next run covers that hour.
+//
+// It copies the movements of the statement into asaas_statement, each once, for the views asaas_ledger, asaas_months and
+// asaas_proof: also those of before the gap that Asaas has dated late.
 //
 // An error ends the run, for example if a list moved five times while it was read. The Report is valid all the same: give
 // its Cursor to another run.
@@ -122,6 +125,8 @@ const lag = time.Hour
 const (
 	perPage     = 100
 	ofUnsettled = 2 // the scan of cards whose money is to come
+	ofStatement = 3
+	ofCash      = 90 // days in which a cash receipt may be undone
 )
 
 // scan is one way to find charges: it reads those of the days from first to last, and reports whether that
@@ -200,7 +205,7 @@ func (r *run) check() error {
 		return errors.New("asaas/charges: the gap ends before it begins: give a Since that lies before Until")
 	case r.Calls < 10:
 		return errors.New("asaas/charges: too few Calls: give 10 or more, or leave them out")
-	case r.at.Scan < 0 || r.at.Scan > 4 || r.at.Day != "" && day(r.at.Day) != r.at.Day:
+	case r.at.Scan < 0 || r.at.Scan > 5 || r.at.Day != "" && day(r.at.Day) != r.at.Day:
 		return errors.New("asaas/charges: the cursor to resume at is of another version: begin anew")
 	}
 	return nil
@@ -242,6 +247,10 @@ func (r *run) findOthers(ctx context.Context) error {
 // scans does one scan after the other. What costs a call for each charge comes last, when most are read.
 func (r *run) scans(ctx context.Context) error {
 	from, until := asaas.Date(dayOf(r.Since.AddDate(0, 0, -1))), asaas.Date(dayOf(r.Until))
+	last, err := r.lastOfStatement(ctx)
+	if err != nil {
+		return err
+	}
 	all := []scan{
 		{from, until, r.list(func(from, until asaas.Date) asaas.PaymentFilter {
 			return asaas.PaymentFilter{CreatedFrom: from, CreatedTo: until}
@@ -252,7 +261,8 @@ func (r *run) scans(ctx context.Context) error {
 		{from, asaas.Date(dayOf(r.Until.AddDate(2, 0, 0))), r.list(func(from, until asaas.Date) asaas.PaymentFilter {
 			return asaas.PaymentFilter{CreditedFrom: from, CreditedTo: until}
 		})},
-		{from, until, r.statement},
+		{r.firstOfStatement(from, last), until, r.statement},
+		{from, until, r.chargebacks},
 	}
 	for ; r.at.Scan < len(all); r.at.Scan, r.at.Day = r.at.Scan+1, "" {
 		if r.at.Scan == ofUnsettled && !r.Unsettled {
@@ -261,16 +271,21 @@ func (r *run) scans(ctx context.Context) error {
 		if err := r.days(ctx, all[r.at.Scan]); err != nil {
 			return err
 		}
+		if r.at.Scan == ofStatement {
+			if err := r.hasStatement(ctx, all[ofStatement]); err != nil {
+				return err
+			}
+		}
 	}
 	return r.open(ctx)
 }
 
-// open reads the charges of the table whose state will change, and that nothing has found. The list of a day shows several of them
+// open reads the charges of the table whose state will change, or may be undone, and that nothing has found. The list of a day shows several of them
 // in one call; a removed charge is in no list.
 func (r *run) open(ctx context.Context) error {
 	rows, _ := r.db.Query(ctx, `select coalesce(created::text, ''), id from asaas_charges
-		where scope = $1 and open and (status <> 'CONFIRMED' or refunding > 0 or $2) and coalesce(created::text, '') >= $3 order by 1, 2`,
-		r.Scope, r.Unsettled, string(r.at.Day))
+		where scope = $1 and (open and (status <> 'CONFIRMED' or refunding > 0 or $2) or status = 'RECEIVED_IN_CASH' and received_on >= $4)
+		and coalesce(created::text, '') >= $3 order by 1, 2`, r.Scope, r.Unsettled, string(r.at.Day), dayOf(r.Until.AddDate(0, 0, -ofCash)))
 	type row struct {
 		Day asaas.Date
 		ID  string

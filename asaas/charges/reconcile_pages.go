@@ -50,27 +50,6 @@ func (r *run) list(filter func(from, until asaas.Date) asaas.PaymentFilter) func
 	}
 }
 
-// statement reads the charges that movements of money name, of any age.
-func (r *run) statement(ctx context.Context, from, until asaas.Date) (bool, error) {
-	list := r.transactions(from, until)
-	list.take = func(ctx context.Context, t asaas.Transaction) error { return r.ask(ctx, t.PaymentID.Or("")) }
-	return pages(ctx, from == until, list)
-}
-
-// transactions returns the list of the statement, without the function that takes its rows.
-func (r *run) transactions(from, until asaas.Date) pageOf[asaas.Transaction] {
-	return pageOf[asaas.Transaction]{
-		get: func(ctx context.Context, offset int) (rows []asaas.Transaction, more bool, err error) {
-			page, err := call(ctx, r, func() (*asaas.TransactionPage, error) { return r.client.Statement(ctx, from, until, offset) })
-			if err != nil {
-				return nil, false, err
-			}
-			return page.Data.Or(nil), page.HasMore.Or(len(page.Data.Or(nil)) == perPage), nil
-		},
-		id: func(t asaas.Transaction) string { return t.ID.Or("") },
-	}
-}
-
 // timeOf returns the time at which a day begins, somewhere: it is for counting days.
 func timeOf(day asaas.Date) time.Time {
 	at, err := time.Parse(time.DateOnly, string(day))

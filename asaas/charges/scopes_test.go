@@ -240,6 +240,9 @@ func TestRescopeMovesTheChargesWithTheEvents(t *testing.T) {
 			s.want("done", c[0], charge.Confirmed())
 			s.want("done", "another", other.Created())
 			s.exec(`insert into asaas_charges_runs (scope, taken) values ($1, now())`, c[0])
+			s.exec(`insert into asaas_statement (scope, id, day, type, value) values ($1, 'fint_1', '2026-11-01', 'TRANSFER', -1), ($1, 'fint_2', '2026-11-02', 'TRANSFER', -2),
+				($2, 'fint_1', '2026-11-01', 'TRANSFER', -1), ('another', 'fint_1', '2026-11-01', 'TRANSFER', -3)`, c[0], c[1]) // a process with the new name has copied one
+			s.exec(`insert into asaas_statement_days values ($1, '2026-10-01', '2026-11-02', now()), ($2, '2026-11-01', '2026-11-01', now()), ('another', '2026-11-01', '2026-11-01', now())`, c[0], c[1])
 			early := charge.Received()
 			s.want("parked", c[1], early) // a process has the new name already
 			if err := s.rescope(c[0], c[1]); err != nil {
@@ -249,6 +252,10 @@ func TestRescopeMovesTheChargesWithTheEvents(t *testing.T) {
 			s.want("done", c[1], charge.PartiallyRefunded(asaas.Cents(1000)))
 			if got, want := query(t, s.pool, `select sum(paid) from ledger`), "90.00"; got != want {
 				t.Errorf("%s are booked, want %s", got, want)
+			}
+			if got, want := query(t, s.pool, `select string_agg(scope || ' ' || first || ' ' || last || ' ' || (select sum(value) from asaas_statement s where s.scope = d.scope), ',' order by scope = 'another')
+				from asaas_statement_days d`), c[1]+" 2026-10-01 2026-11-02 -3,another 2026-11-01 2026-11-01 -3"; got != want {
+				t.Errorf("the statement is %q, want %q", got, want)
 			}
 			for table, want := range map[string]string{"asaas_charges": c[1] + ",another", "asaas_charges_since": c[1] + ",another", "asaas_charges_runs": c[1]} {
 				if got := query(t, s.pool, `select string_agg(scope, ',' order by scope = 'another') from `+table); got != want {
@@ -457,10 +464,9 @@ func TestAScopeThatIsLeftOutOrMisspelledIsRefusedAtStart(t *testing.T) {
 				unmatched := &charges.Unmatched{DB: s.pool, Scope: given, Known: "exists (select from ledger where charge = c.id)"}
 				d := &charges.Daily{Client: client, DB: s.pool, Scope: given, Apply: book, Logger: slog.New(slog.DiscardHandler)}
 				_, ofReconcile := charges.Reconcile(t.Context(), client, s.pool, charges.Settings{Scope: given, Since: time.Now().AddDate(0, 0, -14), Apply: book})
-				_, ofProve := charges.Prove(t.Context(), client, s.pool, given, time.Now())
 				_, ofUnmatched := unmatched.Count(t.Context())
 				_, ofDaily := d.Look(t.Context())
-				for name, err := range map[string]error{"Reconcile": ofReconcile, "Prove": ofProve, "Unmatched": ofUnmatched, "Daily": ofDaily} {
+				for name, err := range map[string]error{"Reconcile": ofReconcile, "Unmatched": ofUnmatched, "Daily": ofDaily} {
 					if err == nil || !strings.Contains(err.Error(), "Scope") && !strings.Contains(err.Error(), "scope") {
 						t.Errorf("%s = %v, want an error about its Scope", name, err)
 					}

@@ -144,23 +144,40 @@ func treeOf(t *testing.T, data []byte) (tree any) {
 }
 
 func ExampleNewValidator() {
-	// The transfers that the application has asked Asaas for, in a table of its own, by the externalReference that it sent.
-	asked := map[string]asaas.Money{"payout-17": asaas.Cents(2200)}
+	type payout struct {
+		value asaas.Money
+		to    string // the Pix key
+		id    string // of the transfer that was approved
+	}
+	// The transfers that the application has asked Asaas for, by the externalReference that it sent: in a program, the rows
+	// of a table. They are locked (select … for update) until the id is stored.
+	asked := map[string]*payout{"payout-17": {value: asaas.Cents(2200), to: "ana@example.com"}}
 
 	validator := withdrawal.NewValidator("the token set beside the URL", func(_ context.Context, w *asaas.Withdrawal) (withdrawal.Decision, error) {
 		transfer, _ := w.Transfer.Get()
-		if value, ok := asked[transfer.ExternalReference.Or("")]; ok && value == w.Value() {
-			return withdrawal.Approve(), nil
+		account, _ := transfer.BankAccount.Get()
+		p := asked[transfer.ExternalReference.Or("")]
+		if p == nil || p.value != w.Value() || account.PixAddressKey.Or("") != p.to {
+			return withdrawal.Refuse("not asked for by the application"), nil
 		}
-		return withdrawal.Refuse("not asked for by the application"), nil
+		if p.id == "" {
+			p.id = transfer.ID
+		}
+		if transfer.ID == "" || p.id != transfer.ID { // Asaas asks again about the same one
+			return withdrawal.Refuse("another transfer has this reference"), nil
+		}
+		return withdrawal.Approve(), nil
 	})
 
 	validator.Logger = nil // the output below is all there is to see
 
 	// http.Handle("POST /webhooks/asaas/withdrawals", validator) takes requests such as these:
 	for _, body := range []string{
-		`{"type":"TRANSFER","transfer":{"id":"0bed986c","value":22,"operationType":"PIX","externalReference":"payout-17"}}`,
-		`{"type":"TRANSFER","transfer":{"id":"0bed986c","value":2200,"operationType":"PIX","externalReference":"payout-17"}}`,
+		`{"type":"TRANSFER","transfer":{"id":"0bed986c","value":22,"externalReference":"payout-17","bankAccount":{"pixAddressKey":"ana@example.com"}}}`,
+		`{"type":"TRANSFER","transfer":{"id":"0bed986c","value":22,"externalReference":"payout-17","bankAccount":{"pixAddressKey":"ana@example.com"}}}`,
+		`{"type":"TRANSFER","transfer":{"id":"7f31aa02","value":22,"externalReference":"payout-17","bankAccount":{"pixAddressKey":"ana@example.com"}}}`,
+		`{"type":"TRANSFER","transfer":{"id":"0bed986c","value":2200,"externalReference":"payout-17","bankAccount":{"pixAddressKey":"ana@example.com"}}}`,
+		`{"type":"TRANSFER","transfer":{"id":"0bed986c","value":22,"externalReference":"payout-17","bankAccount":{"pixAddressKey":"eve@example.com"}}}`,
 		`{"type":"BILL","bill":{"id":623471,"value":20.00}}`,
 	} {
 		r := httptest.NewRequest("POST", "/webhooks/asaas/withdrawals", strings.NewReader(body))
@@ -171,6 +188,9 @@ func ExampleNewValidator() {
 	}
 	// Output:
 	// 200 {"status":"APPROVED"}
+	// 200 {"status":"APPROVED"}
+	// 200 {"status":"REFUSED","refuseReason":"another transfer has this reference"}
+	// 200 {"status":"REFUSED","refuseReason":"not asked for by the application"}
 	// 200 {"status":"REFUSED","refuseReason":"not asked for by the application"}
 	// 200 {"status":"REFUSED","refuseReason":"not asked for by the application"}
 }

@@ -50,6 +50,7 @@ create index if not exists asaas_charges_qr_code on asaas_charges (pix_qr_code_i
     and external_reference is null and checkout_session is null and installment is null and subscription is null and payment_link is null;
 create index if not exists asaas_charges_customer on asaas_charges (customer);
 create index if not exists asaas_charges_open on asaas_charges (scope, created) where open;
+create index if not exists asaas_charges_cash on asaas_charges (scope, received_on) where status = 'RECEIVED_IN_CASH';
 
 -- The charges that belong together, by each name that they have in common.
 create or replace view asaas_charge_sums as
@@ -68,6 +69,128 @@ from (
     union all select 'qr code', pix_qr_code_id, c.* from asaas_charges c where pix_qr_code_id is not null
 ) named
 group by scope, kind, name;
+
+-- The statement of each account, as Asaas has it. charges.Daily copies it, and charges.Reconcile. Days are those of
+-- Brasilia. Asaas's description is left out: it names people.
+create table if not exists asaas_statement (
+    scope        text collate "C" not null,
+    id           text collate "C" not null, -- fint_...
+    day          date    not null,
+    type         text collate "C" not null, -- Asaas's: PAYMENT_RECEIVED, PAYMENT_FEE and more than a hundred others
+    value        numeric not null,          -- below zero when money leaves the account
+    balance      numeric,                   -- of the account, after it
+    payment      text collate "C",          -- pay_..., these four are null for what is about none
+    split        text collate "C",
+    anticipation text collate "C",
+    transfer     text collate "C",
+    kind         text not null generated always as (case
+        when type = 'PAYMENT_RECEIVED' then 'charge'
+        when type in ('PAYMENT_REVERSAL', 'PAYMENT_REFUND_CANCELLED') then 'refund'
+        when type in ('CHARGEBACK', 'CHARGEBACK_REVERSAL') then 'chargeback'
+        when type like '%\_FEE' or type like '%\_FEE\_%' then 'fee'
+        when split is not null then 'split'
+        when anticipation is not null or type like 'RECEIVABLE\_ANTICIPATION\_%' then 'anticipation'
+        when transfer is not null or type like 'TRANSFER%' or type like 'PIX\_TRANSACTION\_%' or type like 'INTERNAL\_TRANSFER\_%' then 'transfer'
+        else 'other' end) stored,
+    primary key (scope, id)
+);
+create index if not exists asaas_statement_day on asaas_statement (scope, day);
+create index if not exists asaas_statement_payment on asaas_statement (payment) where payment is not null;
+
+-- The days of each account's statement that are copied, without a gap.
+create table if not exists asaas_statement_days (
+    scope  text collate "C" primary key,
+    first  date not null,
+    last   date not null,          -- on which the copy was made: the day was not over
+    copied timestamptz not null    -- when its last reading began
+);
+
+-- Each day on which money moved, in Asaas's own books. The balances chain the movements of a day, in whatever order they are listed: the
+-- one that no movement begins with is the closing one, and the one that none ends with the opening one. A day of sum 0
+-- ends as it began. whole is false where the day is no chain, or begins otherwise than the day before has ended: movements are missing.
+create or replace view asaas_ledger as
+with links as (
+    select scope, day, amount, sum(n) as n from (
+        select scope, day, balance as amount, 1 as n from asaas_statement
+        union all select scope, day, balance - value, -1 from asaas_statement) both_ends
+    group by scope, day, amount having sum(n) <> 0
+), ends as (
+    select scope, day, min(amount) filter (where n < 0) as opening, min(amount) filter (where n > 0) as closing,
+        count(*) = 2 and max(abs(n)) = 1 as is_chain
+    from links group by scope, day
+), sums as (
+    select scope, day, count(*) as movements,
+        coalesce(sum(value) filter (where kind = 'charge'), 0)       as charges,
+        coalesce(sum(value) filter (where kind = 'refund'), 0)       as refunds,
+        coalesce(sum(value) filter (where kind = 'chargeback'), 0)   as chargebacks,
+        coalesce(sum(value) filter (where kind = 'fee'), 0)          as fees,
+        coalesce(sum(value) filter (where kind = 'split'), 0)        as splits,
+        coalesce(sum(value) filter (where kind = 'anticipation'), 0) as anticipations,
+        coalesce(sum(value) filter (where kind = 'transfer'), 0)     as transfers,
+        coalesce(sum(value) filter (where kind = 'other'), 0)        as others,
+        sum(value) as net, count(balance) = count(*) as has_balances
+    from asaas_statement group by scope, day
+), chains as (
+    select s.*, has_balances and coalesce(is_chain, true) as is_chain, case when has_balances and is_chain then e.opening end as opens,
+        case when has_balances and is_chain then e.closing end as closes
+    from sums s left join ends e using (scope, day)
+), parts as ( -- each begins with a day that has a closing balance, or is no chain; days of sum 0 follow
+    select c.*, count(case when closes is not null or not is_chain then 1 end) over (partition by scope order by day) as part from chains c
+), carried as (
+    select p.*, first_value(closes) over (partition by scope, part order by day) as closing from parts p
+), days as (
+    select c.*, lag(closing) over by_day as before, lead(opens) over by_day as after from carried c window by_day as (partition by scope order by day)
+)
+select scope, day, movements, charges, refunds, chargebacks, fees, splits, anticipations, transfers, others, net,
+    coalesce(opens, before) as opening, coalesce(closing, after) as closing,
+    is_chain and (before is null or opens is null or before = opens) as whole
+from days;
+
+-- Each month. unexplained is what the balance has moved without a movement: 0 in a month that closes. whole: so are its days.
+-- complete: all of its days are copied, and over.
+create or replace view asaas_months as
+select m.*, closing - opening - net as unexplained, coalesce(d.first <= month and d.last >= (month + interval '1 month')::date, false) as complete
+from (
+    select scope, date_trunc('month', day::timestamp)::date as month, sum(movements) as movements, sum(charges) as charges, sum(refunds) as refunds,
+        sum(chargebacks) as chargebacks, sum(fees) as fees, sum(splits) as splits, sum(anticipations) as anticipations, sum(transfers) as transfers,
+        sum(others) as others, sum(net) as net, (array_agg(opening order by day))[1] as opening, (array_agg(closing order by day desc))[1] as closing,
+        bool_and(whole) as whole
+    from asaas_ledger group by 1, 2
+) m left join asaas_statement_days d using (scope);
+
+-- Each charge whose money has moved, by the statement or by asaas_charges: what came less what went has to be received, over all
+-- days. differs is null for a charge that cannot be judged; says tells why, and what differs.
+create or replace view asaas_proof as
+with moved as (
+    select scope, payment as charge, coalesce(sum(value) filter (where kind = 'charge'), 0) as came, coalesce(-sum(value) filter (where kind <> 'charge'), 0) as went,
+        coalesce(-sum(value) filter (where kind <> 'charge' and value < 0), 0) as went_ever, -- whether it came back or not
+        min(day) filter (where kind = 'charge') as came_on, max(day) filter (where kind <> 'charge') as went_on
+    from asaas_statement where payment is not null and kind in ('charge', 'refund', 'chargeback') group by scope, payment
+), pairs as (
+    select coalesce(m.scope, c.scope) as scope, coalesce(m.charge, c.id) as charge, c.id is not null as has_row, c.status, c.anticipated, c.value, c.received,
+        c.refunding, c.received_on, c.at, coalesce(m.came, 0) as came, coalesce(m.went, 0) as went, coalesce(m.went_ever, 0) as went_ever, m.came_on, m.went_on
+    from moved m full join asaas_charges c on c.scope = m.scope and c.id = m.charge
+    where m.charge is not null or c.received <> 0 or c.received_on is not null
+), judged as (
+    select p.*, d.first, case
+        when d.last is null then 'the statement of the account is not copied'
+        when not has_row then null
+        when status = 'RECEIVED_IN_CASH' then 'it was paid in cash, which is not at Asaas'
+        when anticipated then 'it is anticipated: its money came as an anticipation'
+        when status like 'DUNNING%' then 'the bureau has recovered it, and may pay less'
+        when at > d.copied then 'it has changed since the statement was copied'
+        when came = 0 and received_on < d.first and received <= value - went then 'its money came before the first day of the statement'
+        when came = 0 and received_on >= d.last then 'its money came on the day of the last copy, which was not over'
+        when came - went < received and came - went >= received - refunding then 'it is being given back: the statement has the money out, and the table has it asked back'
+        when came > 0 and came - went > received and received_on is not null and value - received > went_ever
+            then 'the table has more of it given back than the statement: Asaas does not document the day'
+        end as why
+    from pairs p left join asaas_statement_days d using (scope)
+)
+select scope, charge, status, value, received, came, came_on, went, went_on, case when why is null then not has_row or came - went <> received end as differs,
+    coalesce(why, case when not has_row or came - went <> received then 'by the statement R$ ' || came::numeric(20, 2) || ' came and R$ ' || went::numeric(20, 2) || ' went, and the table has '
+        || case when has_row then 'R$ ' || received::numeric(20, 2) || ' here' else 'no row' end else '' end) as says
+from judged;
 
 -- The accounts.
 create table if not exists asaas_charges_since (
@@ -124,7 +247,7 @@ create or replace function asaas_rescope(was text, becomes text) returns void la
 declare
     names text;
 begin
-    lock table asaas_charges, asaas_charges_since, asaas_charges_runs in exclusive mode;
+    lock table asaas_charges, asaas_charges_since, asaas_charges_runs, asaas_statement, asaas_statement_days in exclusive mode;
     select o.account || ' and ' || n.account into names from asaas_charges_since o, asaas_charges_since n
         where o.scope = was and n.scope = becomes and o.account <> n.account;
     if names is not null then
@@ -147,6 +270,13 @@ begin
         select becomes, since, began, ended, unsettled, failed, now() from asaas_charges_runs where scope = was
         on conflict (scope) do update set began = null, unsettled = null, cursor = null, taken = now(); -- it begins anew
     delete from asaas_charges_runs where scope = was;
+    delete from asaas_statement o using asaas_statement n where o.scope = was and n.scope = becomes and o.id = n.id; -- one account's, copied twice
+    update asaas_statement set scope = becomes where scope = was;
+    insert into asaas_statement_days as n (scope, first, last, copied) select becomes, first, last, copied from asaas_statement_days where scope = was
+        on conflict (scope) do update set first = case when n.first <= excluded.last + 1 and excluded.first <= n.last + 1 then least(n.first, excluded.first)
+            when excluded.last > n.last then excluded.first else n.first end, last = greatest(n.last, excluded.last),
+            copied = case when excluded.last >= n.last then excluded.copied else n.copied end;
+    delete from asaas_statement_days where scope = was;
 end
 $$;
 -- +goose StatementEnd
