@@ -82,7 +82,7 @@ func (g guide) follow(t *testing.T, program string) *followed {
 	}
 	var ran bool
 	for _, b := range blocks(t, g.document, "sh") {
-		for line := range strings.Lines(b.text) {
+		for line := range strings.Lines(whole(b.text)) {
 			switch line = strings.ReplaceAll(line, "/path/to/clone", clone); {
 			case strings.HasPrefix(line, "go mod "):
 				f.sh(t, line)

@@ -36,7 +36,7 @@ const zeltapayProgram = "examples/zeltapay/main.go"
 func (g guide) command(t *testing.T, addr string) (args []string) {
 	t.Helper()
 	for _, b := range blocks(t, g.document, "sh") {
-		if rest, ok := strings.CutPrefix(b.text, "go run github.com/paghooks/paghooks/"+g.fake+" "); ok {
+		if rest, ok := strings.CutPrefix(whole(b.text), "go run github.com/paghooks/paghooks/"+g.fake+" "); ok {
 			return strings.Fields(strings.ReplaceAll(rest, "localhost:8080", addr))
 		}
 	}

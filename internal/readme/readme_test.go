@@ -65,6 +65,9 @@ func find(t *testing.T, document, language string) (found []block) {
 	return found
 }
 
+// whole joins the lines of a shell that go on after a backslash.
+func whole(text string) string { return strings.ReplaceAll(text, "\\\n", " ") }
+
 // program returns the README's first block of Go, which is a whole program.
 func program(t *testing.T) block {
 	t.Helper()

@@ -179,7 +179,7 @@ func TestEveryVerbAndFlagThatADocumentPrintsExists(t *testing.T) {
 	flag := regexp.MustCompile(` --?([a-z][a-z-]*)`)
 	seen := 0
 	for _, document := range documents(t) {
-		for line := range strings.Lines(read(t, document)) {
+		for line := range strings.Lines(whole(read(t, document))) {
 			for _, found := range typed.FindAllStringSubmatch(line, -1) {
 				name, verb, rest := found[1], found[2], found[3]
 				if verb == "help" {
