@@ -31,7 +31,7 @@ func TestTheProgramHandlesAnEventInOneTransactionOfFewStatements(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), tables(t)+`; insert into orders (id, total) values ('order-1', 100)`); err != nil {
 		t.Fatal(err)
 	}
-	code := program(t)
+	code := byHand(t)
 	const opens = "pgxpool.New("
 	if strings.Count(code.text, opens) != 1 {
 		t.Fatalf("the program does not open its pool by %s", opens)

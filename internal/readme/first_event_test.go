@@ -16,18 +16,6 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
-// guide is a guide to the first event of a provider.
-type guide struct {
-	document string
-	fake     string // the command that delivers
-	secret   string // the environment variable of the fake
-}
-
-var (
-	asaasGuide    = guide{"docs/first-event.md", "asaas/cmd/asaas-fake", "ASAAS_WEBHOOK_TOKEN"}
-	zeltapayGuide = guide{"docs/first-event-zeltapay.md", "zeltapay/cmd/zeltapay-fake", "ZELTAPAY_WEBHOOK_SECRET"}
-)
-
 // zeltapayProgram is the program of the guide of Zelta Pay.
 const zeltapayProgram = "examples/zeltapay/main.go"
 
