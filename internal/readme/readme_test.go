@@ -1,5 +1,5 @@
-// Package readme tests what is written for people: the README's Go compiles, its
-// program runs, and their links lead somewhere.
+// Package readme tests what is written for people: the Go in documents compiles, the README's program runs, and
+// guides do what they say. What CommonMark makes of the pages is tested by its module commonmark.
 package readme
 
 import (
