@@ -35,7 +35,7 @@ func pages(t *testing.T) (all []*page) {
 		if err == nil && d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata" || d.Name() == "node_modules") {
 			return fs.SkipDir
 		}
-		if err != nil || !strings.HasSuffix(name, ".md") {
+		if err != nil || !strings.HasSuffix(name, ".md") && name != "llms.txt" {
 			return err
 		}
 		source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
