@@ -15,7 +15,7 @@ import (
 )
 
 // attempt is one execution of a handler, in one transaction with the record that its event is done.
-// First tries, workers, replays and dry runs differ in how they mark the event. When Postgres asks to run the
+// First tries, workers, replays, reruns and dry runs differ in how they mark the event. When Postgres asks to run the
 // transaction again, the handler runs again, maxRuns times at most: all runs are one attempt.
 type attempt struct {
 	event  Event
@@ -23,6 +23,7 @@ type attempt struct {
 	work   Work
 	around func(Work) Work // of the work of further runs; may be nil
 	dry    bool            // rolled back at the end, for any stored state
+	again  bool            // of a done event, whose row stays as it is
 
 	stored *store.Stored // how a claimed event is marked; nil for a new one
 	failed time.Time     // when the attempt before this one failed; zero if none has
@@ -115,7 +116,11 @@ func (i *Inbox) runOnce(ctx context.Context, a attempt) (v verdict) {
 
 // mark records the event as done, unless the event must not be processed here.
 func (a attempt) mark(b *pgx.Batch, s *pgtx.Session, archive bool) {
-	if a.stored == nil {
+	switch {
+	case a.again:
+		store.MarkAgain(b, a.row, s)
+		return
+	case a.stored == nil:
 		store.Mark(b, a.row, archive, s)
 		return
 	}

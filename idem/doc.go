@@ -145,8 +145,9 @@
 // [Inbox.List] shows them with their errors, [Inbox.DryReplay] returns the result that
 // Replay would have, [Inbox.Requeue] leaves it to the workers, and
 // [Inbox.Discard] gives events up, with a reason. Package operator records the same operations in an audit
-// trail, says why an event is not done and which entities stand still, and erases what is stored of a person:
-// the page docs/private-data.md lists each place where a person's data can be.
+// trail, says why an event is not done and which entities stand still, pauses events of a source, a type or an entity for
+// a time, and erases what is stored of a person: the page docs/private-data.md lists each place where a person's data can
+// be.
 //
 // Event types that the application never wants are better ignored, so that they
 // are not stored: events.Ignore("PAYMENT_BANK_SLIP_VIEWED").
@@ -206,8 +207,8 @@
 // The tables are idem_events, one small row per event; idem_payloads, the bodies
 // of events that are not done; idem_archive, the bodies of done ones if
 // [Inbox.KeepPayloads] is set; idem_workers, the signs of life of workers and replays;
-// idem_audit, the actions through package operator; and idem_prunes, the days that [Inbox.Prune]
-// has seen.
+// idem_audit, the actions through package operator; idem_pauses, what they have paused; and idem_prunes, the days that
+// [Inbox.Prune] has seen.
 // They are in the first schema of the connection's search_path. Poolers such as
 // PgBouncer work in transaction mode, with pgx's QueryExecModeExec or
 // QueryExecModeSimpleProtocol, and [Inbox.PollOnly]. In these two modes pgx reads the text that

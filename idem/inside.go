@@ -92,6 +92,9 @@ func (in insideInbox) Replay(ctx context.Context, f Filter, dry bool, ran func(s
 	return in.i.replay(ctx, f, ran)
 }
 
+// Rerun runs the handler of a done event once more: see [Inbox.rerun].
+func (in insideInbox) Rerun(ctx context.Context, e Event) (Outcome, error) { return in.i.rerun(ctx, e) }
+
 // Discard is [Inbox.Discard] for a caller that records the events: see [Inbox.discard].
 func (in insideInbox) Discard(ctx context.Context, f Filter, reason string, record recorder) (int64, error) {
 	return in.i.discard(ctx, f, reason, record)

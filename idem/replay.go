@@ -257,3 +257,23 @@ func (r *runner) release(ctx context.Context, c store.Claim, outcome Outcome, ca
 func (i *Inbox) answers(ctx context.Context) bool {
 	return pgtx.Ask(context.WithoutCancel(ctx), i.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.Ping(ctx) }) == nil
 }
+
+// rerun runs the handler of a done event once more, in a transaction of its own. If that fails, nothing has changed.
+func (i *Inbox) rerun(ctx context.Context, e Event) (Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, i.Timeout)
+	defer cancel()
+	work, err := i.route(e)
+	switch {
+	case err != nil:
+		return Retrying, err
+	case work == nil:
+		return Unhandled, ErrUnhandled
+	}
+	ctx, s := i.startSpan(ctx, StageAttempt, e, "", time.Now())
+	v := i.execute(ctx, attempt{event: e, row: e.row(), work: work, again: true})
+	if v.outcome == notMarked {
+		v.outcome, v.err = Retrying, errors.New("it is not done any more, or an event of its entity is being processed: do it again in a moment")
+	}
+	s.report(ctx, Observation{Event: e, Outcome: v.outcome, Err: wrap(e, v.err)})
+	return v.outcome, v.err
+}

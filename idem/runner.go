@@ -34,6 +34,7 @@ type runner struct {
 	others   bool      // in an outage, the next search is for an event of a type without failures
 	othersAt time.Time // when the next such search is made
 	heldAt   time.Time // when holdMany last put off events
+	pauses   bool      // since heldAt, a search has met an event that is paused
 
 	holds     atomic.Bool // since heldAt, a worker has put off an event
 	postponed atomic.Bool // since drain looked last, an event was postponed by a moment

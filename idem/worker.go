@@ -166,27 +166,44 @@ const (
 	holdAtOnce = 10
 )
 
-// holdMany puts off due events of types that an outbox's broker refuses: one by one they would take as much of the
-// workers' time as other events. After an error, the statement is repeated when a worker puts off another event.
+// holdMany puts off due events that are paused, and those of types that an outbox's broker refuses: one by one they would
+// take as much of the workers' time as other events. After an error, it does so when the next one is put off.
 func (r *runner) holdMany(ctx context.Context) {
-	if time.Since(r.heldAt) < holdEvery || !r.holds.Swap(false) {
+	if time.Since(r.heldAt) < holdEvery {
 		return
 	}
-	broker := r.inbox.outage()
-	for range holdAtOnce {
-		h := broker.HoldMany()
-		if len(h.Types) == 0 {
-			break
-		}
-		n, err := query(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (int, error) {
-			return store.PutOff(ctx, db, r.inbox.source.Name(), h)
+	if r.inbox.outage() != nil && r.holds.Swap(false) {
+		r.putOff(ctx, r.putOffRefused)
+	}
+	if r.pauses {
+		r.pauses = false
+		r.putOff(ctx, func(ctx context.Context, db store.DB) (int, error) {
+			return store.PutOffPaused(ctx, db, r.inbox.source.Name())
 		})
-		broker.Held(n)
-		if err != nil || n < store.MaxPutOff/2 { // the others among the first are not theirs
-			break
-		}
 	}
 	r.heldAt = time.Now()
+}
+
+// putOff executes a statement that puts off events, as long as most of those that it looks at are to be put off.
+func (r *runner) putOff(ctx context.Context, statement func(context.Context, store.DB) (int, error)) {
+	for range holdAtOnce {
+		n, err := query(ctx, r.inbox.pool, statement)
+		if err != nil || n < store.MaxPutOff/2 {
+			return
+		}
+	}
+}
+
+// putOffRefused puts off events of types that the broker refuses.
+func (r *runner) putOffRefused(ctx context.Context, db store.DB) (n int, err error) {
+	broker := r.inbox.outage()
+	h := broker.HoldMany()
+	if len(h.Types) == 0 {
+		return 0, nil
+	}
+	n, err = store.PutOff(ctx, db, r.inbox.source.Name(), h)
+	broker.Held(n)
+	return n, err
 }
 
 // awaitWorkers waits for an idle worker, or for all of them during an outage, in which one worker tries one
@@ -279,9 +296,10 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 		return store.ClaimEvents(ctx, db, search)
 	})
 	r.position.Seen(found)
-	if r.waiting += found.Seen; len(found.Claims) > 0 {
+	if r.waiting += found.Seen - found.Paused; len(found.Claims) > 0 {
 		r.waiting = 0
 	}
+	r.pauses = r.pauses || found.Paused > 0
 	if err != nil {
 		r.searchAll.Store(true) // the answer with the claims may be lost
 	}
@@ -304,8 +322,8 @@ func (r *runner) hasLived() bool { return r.draining || r.signs.Running(time.Now
 // endDeadEvery is the interval at which each process looks for the sessions of dead workers.
 const endDeadEvery = 10 * time.Second
 
-// lookAround ends the sessions that dead workers have left, and each minute makes events due that are held
-// back behind nothing, until ctx ends.
+// lookAround ends the sessions that dead workers have left, and each minute makes events due that wait for nothing,
+// until ctx ends.
 func (r *runner) lookAround(ctx context.Context) {
 	for promoted := time.Now(); sleep(ctx, endDeadEvery); {
 		err := r.endDeadSessions(ctx)
@@ -323,15 +341,18 @@ func (r *runner) lookAround(ctx context.Context) {
 // promoteEvery is the interval at which workers look for events that wait for nothing.
 const promoteEvery = time.Minute
 
-// promoteAll makes events due that wait for nothing, and those that PassParked lets go on. It returns the
-// number of changed events. If another process looks for events that wait for nothing, promoteAll waits for
-// it if wait is set, and otherwise leaves them to it.
+// promoteAll makes events due that are held back behind nothing, those that PassParked lets go on, and those of pauses that
+// were ended. It returns the number of changed events. If another process looks for events that are held back behind
+// nothing, promoteAll waits for it if wait is set, and otherwise leaves them to it.
 func (i *Inbox) promoteAll(ctx context.Context, wait bool) (int64, error) {
 	passed, passing := i.passParked(ctx)
+	resumed, resuming := query(ctx, i.pool, func(ctx context.Context, db store.DB) (int64, error) {
+		return store.WakePaused(ctx, db, i.source.Name())
+	})
 	stuck, err := query(ctx, i.pool, func(ctx context.Context, db store.DB) (int64, error) {
 		return store.PromoteStuck(ctx, db, i.source.Name(), wait)
 	})
-	return passed + stuck, errors.Join(passing, err)
+	return passed + resumed + stuck, errors.Join(passing, resuming, err)
 }
 
 // passParked takes parked events out of their lanes, if PassParked is set, so that the events behind them go

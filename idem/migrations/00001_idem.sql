@@ -102,6 +102,20 @@ create table if not exists idem_workers (
     replays    boolean     not null default false -- it is a Replay, and takes no event that is due
 ) with (fillfactor = 50);
 
+-- The events that workers leave alone until a time, because a person has decided so: idem pause. Claims and first tries read
+-- them. A row is deleted once its time is over.
+create table if not exists idem_pauses (
+    source   text collate "C" not null,
+    type     text collate "C" not null, -- '' is every type
+    key      text collate "C" not null, -- the entity; '' is every one
+    until    timestamptz not null, -- the time that the events are put off to
+    at       timestamptz not null default now(),
+    actor    text        not null, -- who, as the application says
+    reason   text        not null,
+    ended_at timestamptz,          -- when a person ended it; null while it lasts
+    primary key (source, type, key, until)
+);
+
 -- One row per action of a person. Prune deletes old ones: see Retention.Audit.
 create table if not exists idem_audit (
     id         bigint      primary key, -- from 1: of no sequence, since a copy by logical replication would begin it anew

@@ -208,7 +208,7 @@ select coalesce((select array_agg(event order by event) from (select event from 
 
 // Rescope moves all rows of an account to the names of another account, and returns the number of events. The
 // entries of the audit trail about these events are renamed with them; the trail of a source is moved with
-// the last of its events.
+// the last of its events. Pauses of a source are those of the new one as well.
 func Rescope(ctx context.Context, tx DB, from, to Account) (n int64, err error) {
 	const renamed = `$3 || substr(event, length($1) + 1)`
 	const chosen = ` where event >= $1 and event < $2`
@@ -226,6 +226,9 @@ where source = $3 and exists (select from unnest(events) as u (event) where star
 	const trailOf = `
 update idem_audit set source = $2
 where source = $1 and not exists (select from idem_events where event >= $1 || '/' and event < $1 || '0')`
+	const pauses = `
+insert into idem_pauses (source, type, key, until, at, actor, reason, ended_at)
+select $2, type, key, until, at, actor, reason, ended_at from idem_pauses where source = $1 on conflict do nothing`
 	first, after := from.keys()
 	target, _ := to.keys()
 	tag, err := tx.Exec(ctx, events, first, after, target)
@@ -239,6 +242,7 @@ where source = $1 and not exists (select from idem_events where event >= $1 || '
 	b.Queue(outcomes, first, after, target)
 	if from.Source != to.Source {
 		b.Queue(trailOf, from.Source, to.Source)
+		b.Queue(pauses, from.Source, to.Source)
 	}
 	b.Queue(`select ` + onDisk).QueryRow(func(row pgx.Row) error { return row.Scan(nil) })
 	return tag.RowsAffected(), tx.SendBatch(ctx, b).Close()

@@ -46,6 +46,7 @@ type Claims struct {
 	Seen      int       // rows that were looked at
 	Last      time.Time // when the last of these rows was due
 	Postponed int       // rows that wait for an event that is being processed, and will be due again in a moment
+	Paused    int       // rows that were put off to the end of a pause
 }
 
 // MayBeMore reports whether more events may be due: the search has ended at its limit, or there was no
@@ -76,15 +77,17 @@ select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
 // that this worker has claimed without knowing, since the answer was lost, has not. The first event of a lane
 // is claimed. An event behind the first is held back until it is promoted, if the payload of the first, or of the
 // second before it, can be locked: see the package comment. Otherwise the event before it is being processed, and
-// the event is due again a moment later. In a crowd, many due events of the same lanes are held back with it.
+// the event is due again a moment later. In a crowd, many due events of the same lanes are held back with it. An event
+// that is paused is put off, whatever its place.
 //
 // Only e is locked, and so seen as it is now; p is as it was when the statement began. An event that another
 // worker has claimed meanwhile, and given up, may not be due any more: the comparison of starts leaves it
 // alone.
-const claim = `
+var claim = `
 with due as materialized (
 	select e.event, e.crashes + coalesce(e.claimed_by <> $4, false)::int as crashes, p.lane, p.due_at, p.occurred_at, p.received_at, p.body, p.trace,
-		now() - (p.failures -> -1 ->> 'at')::timestamptz as since_failure, coalesce(e.claimed_by = $4, false) as again
+		now() - (p.failures -> -1 ->> 'at')::timestamptz as since_failure, coalesce(e.claimed_by = $4, false) as again,
+		` + pausedUntil("$1", "e.type", "e.key") + ` as paused
 	from idem_payloads p join idem_events e using (event)
 	where p.source = $1 and p.due_at > $2 and p.due_at <= now()
 	  and e.state = 'pending' and (e.claimed_by is null or e.claimed_by = $4 and e.event <> all ($7)
@@ -93,9 +96,13 @@ with due as materialized (
 	  and e.starts = (select began.starts from idem_events began where began.event = p.event)
 	order by p.due_at limit $3
 	for update of e skip locked
+), put_off as (
+	update idem_payloads p set due_at = due.paused from due where p.event = due.event and due.paused is not null
+	returning p.event
 ), heads as materialized (
 	select due.*, head.event as head from due cross join lateral (
 		select p.event from idem_payloads p where p.lane = due.lane order by ` + order + ` limit 1) head
+	where due.paused is null
 ), claimed as (
 	update idem_events e set starts = starts + 1, crashes = heads.crashes, claimed_at = now(), claimed_by = $4
 	from heads where e.event = heads.event and heads.head = heads.event
@@ -134,10 +141,10 @@ with due as materialized (
 	where p.event = heads.event and heads.head <> heads.event
 	returning p.due_at
 )
-select h.event, h.due_at, (select count(due_at) from later),
+select h.event, h.due_at, (select count(due_at) from later), (select count(*) from put_off),
 	coalesce(c.type, ''), coalesce(c.key, ''), coalesce(c.starts, 0), coalesce(c.attempts, 0), h.crashes, now() - h.received_at, h.occurred_at,
 	case when c.event is not null then h.body end, coalesce(h.trace, ''), h.since_failure, h.again
-from heads h left join claimed c using (event)
+from due h left join claimed c using (event)
 order by h.due_at`
 
 // PostponeTime is the time after which an event is due again that waits for an event being processed, or that
@@ -152,7 +159,7 @@ const crowdSize = `2000`
 func (f *Claims) collect(rows pgx.Rows) error {
 	var key string
 	var c Claim
-	scans := []any{&key, &f.Last, &f.Postponed, &c.Type, &c.Key, &c.Number, &c.Attempts, &c.Crashes, &c.Waited, orZero(&c.OccurredAt), &c.Payload, &c.Trace, &c.SinceFailure, &c.Again}
+	scans := []any{&key, &f.Last, &f.Postponed, &f.Paused, &c.Type, &c.Key, &c.Number, &c.Attempts, &c.Crashes, &c.Waited, orZero(&c.OccurredAt), &c.Payload, &c.Trace, &c.SinceFailure, &c.Again}
 	_, err := pgx.ForEachRow(rows, scans, func() error {
 		f.Seen++
 		if c.Number > 0 { // the event was claimed

@@ -234,11 +234,15 @@ func TestACrowdWaitsForTheSecondOfItsLaneWhileTheFirstIsBeingProcessed(t *testin
 	if _, err := tx.Exec(t.Context(), `delete from idem_payloads where event = $1`, event("a", "").RowKey()); err != nil {
 		t.Fatal(err)
 	}
+	var before time.Time
+	if err := d.QueryRow(t.Context(), `select clock_timestamp()`).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
 	found, err := store.ClaimEvents(t.Context(), d, store.Search{Source: "s", Limit: 2, Worker: ours, Crashed: 2, Crowd: true})
 	if err != nil || ids(found.Claims) != "" || found.Postponed != 1 {
 		t.Errorf("claimed %q, postponed %d, %v, want none and 1", ids(found.Claims), found.Postponed, err)
 	}
-	d.exec(`update idem_payloads set due_at = now() + interval '1 hour' where due_at > now()`) // a moment
+	d.exec(`update idem_payloads set due_at = now() + interval '1 hour' where due_at > $1`, before) // a moment, which may be over
 	d.want("a o1 pending due claimed", "b o1 pending later", "c o1 pending", "d o1 pending", "e o2 pending due")
 }
 

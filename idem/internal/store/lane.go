@@ -118,6 +118,22 @@ type Blocked struct {
 	Waiting   int64
 }
 
+// CountBehind counts the events that are pending behind some, and are none of them.
+func CountBehind(ctx context.Context, db DB, keys []string) (n int64, err error) {
+	const count = `
+with chosen as materialized (
+	select p.event, p.lane, coalesce(p.occurred_at, p.received_at) as at, p.received_at from idem_payloads p join unnest($1::text[]) as k (event) using (event)
+	where p.lane is not null
+), lanes as materialized (
+	select distinct on (lane) * from chosen order by lane, at, received_at, event
+)
+select count(*) from lanes l join idem_payloads p on p.lane = l.lane and (` + order + `) > (l.at, l.received_at, l.event)
+join idem_events e on e.event = p.event
+where e.state = 'pending' and not exists (select from chosen c where c.event = p.event)`
+	err = db.QueryRow(ctx, count, keys).Scan(&n)
+	return n, err
+}
+
 // heads are the first events of lanes: of all rows, or of those between fromRows and ofLanes.
 const (
 	heads    = fromRows + `idem_payloads p` + ofLanes

@@ -12,24 +12,25 @@ import (
 // Mark records a new event as done, for a first try. The insert is the duplicate check: it does nothing if the
 // event is stored, and waits while another transaction stores it.
 //
-// The session also stays zero if an earlier event of the lane is not done, or if another event of the lane is
-// being processed. Mark does not wait for that one.
+// The session also stays zero if the event is paused, if an earlier event of the lane is not done, or if another event of
+// the lane is being processed. Mark does not wait for that one.
 func Mark(b *pgx.Batch, e Event, archive bool, s *pgtx.Session) {
 	mark := `
 insert into idem_events (event, type, key, state, body_hash, occurred_at)
 select $1::text, $2::text, $3::text, 'done', $4::bigint, $6::timestamptz
 where pg_try_advisory_xact_lock(` + laneLock("$5") + `)
   and (select p.event from idem_payloads p where ` + isEarlier + ` order by ` + order + ` limit 1) is null
+  and ` + pausedUntil("$7", "$2", "$3") + ` is null
 on conflict do nothing
 returning ` + session
 	markAndArchive := `
 with marked as (` + mark + `, event), kept as (
 	insert into idem_archive (event, occurred_at, received_at, body)
-	select event, $6, now(), $7 from marked
+	select event, $6, now(), $8 from marked
 	on conflict do nothing
 )
 select pid, started_at, path, role, strict, waits from marked`
-	args := []any{e.RowKey(), e.Type, e.Key, hash(e.Payload), e.Lane(), nullTime(e.OccurredAt)}
+	args := []any{e.RowKey(), e.Type, e.Key, hash(e.Payload), e.Lane(), nullTime(e.OccurredAt), e.Source}
 	if archive {
 		b.Queue(markAndArchive, append(args, e.Payload)...).QueryRow(scan(s))
 		return
@@ -81,6 +82,16 @@ on conflict do nothing`
 		return
 	}
 	b.Queue(deleteBody, key)
+}
+
+// MarkAgain locks the row of a done event, whose handler is to run once more, and changes nothing. The session stays zero if the
+// event is not done, or if another event of its lane is being processed.
+func MarkAgain(b *pgx.Batch, e Event, s *pgtx.Session) {
+	const mark = `
+select ` + session + ` from idem_events
+where event = $1 and state = 'done' and pg_try_advisory_xact_lock(hashtextextended($2, 'idem_events'::regclass::oid::bigint))
+for update`
+	b.Queue(mark, e.RowKey(), e.Lane()).QueryRow(scan(s))
 }
 
 // isOpen is the condition that an event may be processed.

@@ -96,7 +96,7 @@ func (p *program) prune(ctx context.Context) error {
 func (p *program) carryOut(ctx context.Context, plan planner) error {
 	plans, total, always := make([]*operator.Plan, len(p.operators)), int64(0), false
 	for n, o := range p.operators {
-		o.RequeueWithoutWorkers = p.withoutWorkers
+		o.RequeueWithoutWorkers, o.ReplayPaused = p.withoutWorkers, p.replayPaused
 		planned, err := plan(p, ctx, o)
 		if err != nil {
 			return err
@@ -171,6 +171,13 @@ func (p *program) printPlans(ctx context.Context, plans []*operator.Plan) error 
 			fmt.Fprintln(out, "  "+command.Text("and %s more", more))
 		}
 		effects = append(effects, plan.Effect...)
+		if plan.Action == "discard" {
+			behind, err := plan.Behind(ctx)
+			if err != nil {
+				return err
+			}
+			effects = append(effects, command.Text("Behind them wait %s, which would go on.", p.events(behind)))
+		}
 	}
 	if p.eraseOpen {
 		effects = append(effects, "Those that are not done would not be processed.")

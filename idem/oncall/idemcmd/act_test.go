@@ -43,6 +43,15 @@ func TestEraseIsToldWhatAndWhy(t *testing.T) {
 	s.wantText(`select count(*) from idem_audit`, "0")
 }
 
+func TestDiscardSaysHowManyLaterEventsGoOn(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.badNight()
+	s.types = "n\n"
+	s.wantSays(command.Failed, "Behind them wait 2 events, which would go on.\n", "discard", "-reason", "x", "bad_2", "bad_5&77")
+	s.wantSays(command.Failed, "Behind them wait 0 events, which would go on.\n", "discard", "-reason", "x", "bad_2", "evt_3", "evt_4", "-state", "parked,pending")
+}
+
 // taken notes what is published.
 type taken []broker.Message
 

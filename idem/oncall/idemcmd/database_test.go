@@ -31,8 +31,10 @@ func TestWhatChangesSomethingSaysFirstInWhichDatabase(t *testing.T) {
 	for _, v := range verbs {
 		args := []string{v.name}
 		switch v.name {
-		case "show", "acknowledge", "discard", "erase":
+		case "show", "acknowledge", "discard", "erase", "rerun":
 			args = append(args, "-reason", "x", "bad_2")
+		case "pause":
+			args = append(args, "-for", "2h", "-reason", "x")
 		case "rescope":
 			args = append(args, "-account", "store-2", "-to-account", "store-3")
 		case "stop":
@@ -50,7 +52,7 @@ func TestWhatChangesSomethingSaysFirstInWhichDatabase(t *testing.T) {
 			acting++
 		}
 	}
-	if acting != 9 {
+	if acting != 12 {
 		t.Errorf("%d verbs change something, and a test", acting)
 	}
 }

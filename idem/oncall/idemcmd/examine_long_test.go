@@ -208,8 +208,10 @@ func TestNoVerbWaitsForALockWithoutSayingWhoHoldsIt(t *testing.T) {
 	for _, v := range verbs {
 		args := []string{v.name}
 		switch v.name {
-		case "show", "acknowledge", "discard", "erase":
+		case "show", "acknowledge", "discard", "erase", "rerun":
 			args = append(args, "-reason", "x", "bad_2")
+		case "pause":
+			args = append(args, "-for", "2h", "-reason", "x")
 		case "rescope":
 			args = append(args, "-account", "store-2", "-to-account", "store-3")
 		case "stop":

@@ -85,7 +85,28 @@ var verbs = []verb{
 			"arrive, and while it runs elsewhere. Ctrl-C or, from elsewhere, idem stop ends it after the event that is being processed;\n" +
 			"the same command again goes on with the rest.\n" +
 			"-dry-run runs the handlers and rolls them back, but what they do outside of their transaction does happen.",
-		flags: with(bySource, choosing, acting, confirming), audited: true, acts: true, run: acts((*program).planReplay),
+		flags: with(bySource, choosing, acting, confirming, func(o *options, f *flag.FlagSet) {
+			f.BoolVar(&o.replayPaused, "paused", false, "also events that are paused")
+		}), audited: true, acts: true, run: acts((*program).planReplay),
+	},
+	{
+		name: "rerun", words: "ID", about: "run the handler of a done event once more, on purpose",
+		more: "It needs -reason, a program with the handlers, as replay does, and a body that is kept: a receiver with KeepPayloads.\n" +
+			"It makes a dry run, shows what it means, asks, and makes one attempt. What the handler does takes effect a second time.\n" +
+			"The event stays done, also if the attempt fails.",
+		flags: with(bySource, onlyScope, acting, confirming), audited: true, acts: true, run: (*program).rerun,
+	},
+	{
+		name: "pause", about: "have no event begin for a time: of a source, a type or an entity",
+		more: "It needs -for and -reason. Without -type and -entity it pauses all events of the source. Running handlers go on to\n" +
+			"their ends. Deliveries are stored and answered 200 meanwhile, also by a program that works first, if workers run\n" +
+			"somewhere. Later events of an entity wait for those that are paused. To change a pause, pause again.",
+		flags: with(bySource, ofPause, forTime, acting, confirming), audited: true, acts: true, run: (*program).pause,
+	},
+	{
+		name: "resume", about: "end a pause before its time: the events are due then",
+		more:  "The flags are those of the pause. Where there is no such pause it lists those that there are.",
+		flags: with(bySource, ofPause, acting, confirming), audited: true, acts: true, run: (*program).resume,
 	},
 	{
 		name: "acknowledge", words: "[ID...]", about: "take note of events that fail or are parked: they make health red no more",
@@ -225,6 +246,12 @@ func (v *verb) check(p *program) error {
 		return command.Usage("-retention is %s, and an event that a provider delivers again after that is processed a second time: give 31d or more, or -allow-processing-twice if that is meant", command.Text("%s", p.retention))
 	case v.name == "readmit" && os.Getenv(relaySecrets) == "":
 		return command.Usage("%s is not set: set it in the environment to the relay's secret, to several with a space between", relaySecrets)
+	case v.name == "rerun" && len(p.words) != 1:
+		return command.Usage("say which event to run once more, by its id")
+	case v.name == "rerun" && p.Receivers == nil:
+		return command.Usage("this program has no handlers, so it cannot run any: build the ten-line program with yours: see https://pkg.go.dev/github.com/paghooks/paghooks/idem/oncall/idemcmd")
+	case v.name == "rerun" && p.reason == "":
+		return command.Usage("give a -reason: it is all that says why the event took effect twice")
 	case v.name == "replay" && p.Receivers == nil:
 		return command.Usage("this program has no handlers, so it cannot replay events. Where an inbox runs: idem requeue, and its workers process them. " +
 			"Else build the ten-line program with your handlers: see https://pkg.go.dev/github.com/paghooks/paghooks/idem/oncall/idemcmd")
@@ -232,6 +259,8 @@ func (v *verb) check(p *program) error {
 		return command.Usage("say what to move where: -account and -to-account, once each; \"\" is no account")
 	case v.name == "discard" && p.reason == "":
 		return command.Usage("give a -reason: it stays with the events, and in the audit trail")
+	case v.name == "pause":
+		return p.checkPause()
 	case v.name == "erase" && p.filter.IDs == nil && p.filter.Keys == nil:
 		return command.Usage("say what to erase, by the ids of events or by -entity")
 	case v.name == "erase" && p.reason == "":
@@ -267,6 +296,7 @@ type options struct {
 	yes, dryRun bool
 
 	withoutWorkers bool // requeue although none are alive
+	replayPaused   bool // also events that are paused
 	undo           bool // take an acknowledgement back
 	eraseOpen      bool // also erase events that are not done
 
@@ -275,6 +305,9 @@ type options struct {
 
 	retention, parkedRetention, auditRetention time.Duration // 0 is the receiver's
 	allowProcessingTwice                       bool
+
+	paused   operator.Pause // what to pause, or to resume
+	pauseFor time.Duration
 
 	all    bool     // findings of doctor
 	health []string // URLs; nil is those of the environment

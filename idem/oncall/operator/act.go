@@ -17,7 +17,7 @@ import (
 	"github.com/paghooks/paghooks/internal/lang"
 )
 
-// PlanReplay plans [idem.Inbox.Replay]. Do leaves events that are done by then. If it was broken off, plan it again:
+// PlanReplay plans [idem.Inbox.Replay]. It returns an error if events are paused, unless ReplayPaused is set. Do leaves events that are done by then. If it was broken off, plan it again:
 // it goes on with the rest.
 func (o *Operator) PlanReplay(ctx context.Context, f idem.Filter) (*Plan, error) {
 	return o.planReplay(ctx, f, false, &Plan{Action: "replay", Did: "replayed", Effect: []string{
@@ -41,7 +41,10 @@ func (o *Operator) planReplay(ctx context.Context, f idem.Filter, dry bool, p *P
 		r.leaves(p.Count-r.Acted, otherState)
 		return r, err
 	}
-	return p, p.choose(ctx, o, f)
+	if err := p.choose(ctx, o, f); err != nil || dry || o.ReplayPaused {
+		return p, err
+	}
+	return p, o.refusePaused(ctx, p, ", or replay them all the same: -paused of idem replay")
 }
 
 // replay records and runs a replay or dry replay. Its result names the first event that failed.
@@ -105,15 +108,19 @@ func became(sum, last idem.Replayed) string {
 	return "left"
 }
 
-// PlanRequeue plans [idem.Inbox.Requeue]. Do returns [ErrNoWorkers] where no workers of the source are alive in any process: the requeued events would wait, and the
+// PlanRequeue plans [idem.Inbox.Requeue]. It returns an error if events are paused. Do returns [ErrNoWorkers] where no workers of the source are alive in any process: the requeued events would wait, and the
 // provider's next delivery of one would be a duplicate.
 func (o *Operator) PlanRequeue(ctx context.Context, f idem.Filter) (*Plan, error) {
 	p := &Plan{Action: "requeue", Did: "requeued for the workers", needsWorkers: true, Effect: []string{
 		"The workers of the inbox would process them again, each in its place in the order of its entity. One for which they have no handler is unhandled again.",
 	}}
-	return o.planChange(ctx, p, f, otherState, func(ctx context.Context, on *acting, chosen idem.Filter, _ string) (int64, error) {
+	_, err := o.planChange(ctx, p, f, otherState, func(ctx context.Context, on *acting, chosen idem.Filter, _ string) (int64, error) {
 		return o.in.Requeue(ctx, chosen, on.changed(p, "requeued"))
 	})
+	if err == nil {
+		err = o.refusePaused(ctx, p, " first")
+	}
+	return p, err
 }
 
 // findWorkers returns an error if nothing would process the requeued events.

@@ -24,6 +24,7 @@ type Lookup struct {
 	Claim        Claim     // of the workers that process it; zero when none do
 	First        *Lookup   // the event of its entity that it waits for; nil when it waits for none
 	Behind       int64     // events of its entity that wait for it
+	Pause        Pause     // the one that it is in; zero for none
 	Acknowledged Action    // by which a person takes care of it, with their name and reason; zero if nobody does, and if the trail does not go back so far
 	Workers      int       // of its source that are alive, in all processes: calls of [idem.Inbox.Run]
 	At           time.Time // the time of the reading, by the database's clock
@@ -81,7 +82,11 @@ func (o *Operator) lookUp(ctx context.Context, tx pgx.Tx, key string) (l Lookup,
 	if err != nil {
 		return l, err
 	}
-	l = o.lookupOf(own, len(alive))
+	pauses, err := store.ListPauses(ctx, tx, o.SourceName())
+	if err != nil {
+		return l, err
+	}
+	l = o.lookupOf(own, len(alive), pauses)
 	if own.First == "" || own.First == key {
 		return l, nil
 	}
@@ -90,12 +95,12 @@ func (o *Operator) lookUp(ctx context.Context, tx pgx.Tx, key string) (l Lookup,
 		first, err = store.Whereabouts{Now: own.Now}, nil
 		first.Event = store.EventOf(own.First)
 	}
-	l.First = new(o.lookupOf(first, len(alive)))
+	l.First = new(o.lookupOf(first, len(alive), pauses))
 	return l, err
 }
 
-func (o *Operator) lookupOf(w store.Whereabouts, workers int) Lookup {
-	l := Lookup{StoredEvent: o.in.Stored(w.Row), Behind: w.Behind, Acknowledged: Action(w.Acknowledged), Workers: workers, At: w.Now}
+func (o *Operator) lookupOf(w store.Whereabouts, workers int, pauses []store.Pause) Lookup {
+	l := Lookup{StoredEvent: o.in.Stored(w.Row), Behind: w.Behind, Pause: pauseOf(pauses, w.Event), Acknowledged: Action(w.Acknowledged), Workers: workers, At: w.Now}
 	for _, f := range w.Failures {
 		l.Failures = append(l.Failures, Failure(f))
 	}
@@ -117,6 +122,7 @@ const (
 	WhyWorking   Why = "working"    // workers process it: see Claim
 	WhyDied      Why = "died"       // the process that worked on it gives no sign of life; other workers go on with it
 	WhyWaits     Why = "waits"      // for First
+	WhyPaused    Why = "paused"     // for the end of Pause
 	WhyLater     Why = "later"      // for DueAt
 	WhyDue       Why = "due"        // for nothing: workers take it next
 	WhyNoWorkers Why = "no_workers" // for workers, and none are alive
@@ -144,6 +150,8 @@ func (l Lookup) Why() Why {
 		return WhyDied
 	case l.First != nil:
 		return WhyWaits
+	case !l.Pause.Until.IsZero():
+		return WhyPaused
 	case l.DueAt.After(l.At):
 		return WhyLater
 	case l.State == idem.StatePending && l.Workers == 0:
@@ -230,6 +238,8 @@ func (l Lookup) is(s speech) string {
 			return s.say("waits for %s, an earlier event of its entity, which %s", l.First.ID, l.First.is(s))
 		}
 		return s.say("waits for %s, an earlier %s of its entity, which %s", l.First.ID, l.First.Type, l.First.is(s))
+	case WhyPaused:
+		return s.say("is paused until %s, by %s: %s; idem resume ends that", s.at(l.Pause.Until), l.Pause.Actor, short(l.Pause.Reason))
 	case WhyLater:
 		if l.failed() {
 			return s.say("%s; the next attempt is at %s", l.hasFailed(s), s.at(l.DueAt))
@@ -313,8 +323,9 @@ var portuguese = lang.Catalog{
 	"is parked: it %s; nothing happens to it until it is replayed, requeued or discarded":                                                      "está estacionado (parked): %s; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado",
 	"waits for %s, an earlier event of its entity, which %s":                                                                                   "aguarda %s, um evento anterior da mesma entidade, que %s",
 	"waits for %s, an earlier %s of its entity, which %s":                                                                                      "aguarda %s, um %s anterior da mesma entidade, que %s",
-	"%s; the next attempt is at %s": "%s; a próxima tentativa é em %s",
-	"is not due before %s":          "não será processado antes de %s",
+	"%s; the next attempt is at %s":                        "%s; a próxima tentativa é em %s",
+	"is paused until %s, by %s: %s; idem resume ends that": "está pausado até %s, por %s: %s; idem resume encerra a pausa",
+	"is not due before %s":                                 "não será processado antes de %s",
 
 	"is next":               "é o próximo",
 	"has been due since %s": "está na vez desde %s",

@@ -46,6 +46,9 @@ type Operator struct {
 	// set it where workers run only from time to time, with [idem.Inbox.Drain]. Default: false.
 	RequeueWithoutWorkers bool
 
+	// ReplayPaused has a replay process events that are paused. Default: false, such a replay is refused.
+	ReplayPaused bool
+
 	// EraseNotDone has an erase discard events that are not done, and erase them. They will not
 	// be processed. Default: false, they are left alone.
 	EraseNotDone bool
@@ -64,9 +67,11 @@ type engine interface {
 	Stored(r store.Row) idem.StoredEvent
 	Choose(ctx context.Context, f idem.Filter) (idem.Filter, error)
 	Replay(ctx context.Context, f idem.Filter, dry bool, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
+	Rerun(ctx context.Context, e idem.Event) (idem.Outcome, error)
 	Discard(ctx context.Context, f idem.Filter, reason string, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
 	Requeue(ctx context.Context, f idem.Filter, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
 	DryPrune(ctx context.Context) (int64, error)
+	Wake()
 }
 
 // New returns an operator for the events of a receiver. name is the person that it

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -55,6 +56,13 @@ const first = 5
 // First returns the first five events, in the order of arrival, without their payloads.
 func (p *Plan) First(ctx context.Context) ([]idem.StoredEvent, error) {
 	return p.o.ByKey(ctx, p.Filter.Events[:min(len(p.Filter.Events), first)])
+}
+
+// Behind counts the later events of the same entities that wait for those of the plan: they go on once these are discarded.
+func (p *Plan) Behind(ctx context.Context) (int64, error) {
+	return query(ctx, p.o, "counting the events that wait", func(ctx context.Context, db *pgxpool.Pool) (int64, error) {
+		return store.CountBehind(ctx, db, p.Filter.Events)
+	})
 }
 
 // Keep narrows the plan to those of its events that keep returns true for. The plan must name its events.

@@ -18,7 +18,7 @@ type Action struct {
 	ID      int64     `json:"id"`
 	At      time.Time `json:"at"`
 	Actor   string    `json:"actor"`  // the person
-	Action  string    `json:"action"` // "replay", "dry replay", "requeue", "discard", "acknowledge", "unacknowledge", "erase", "rescope", "import", "stop"; others by [Operator.Record]
+	Action  string    `json:"action"` // "replay", "dry replay", "requeue", "discard", "acknowledge", "unacknowledge", "rerun", "pause", "resume", "erase", "rescope", "import", "stop"; others by [Operator.Record]
 	Source  string    `json:"source"`
 	Filter  string    `json:"filter"`            // which events were chosen, as people read it; its first 2,000 bytes
 	Reason  string    `json:"reason"`            // the same

@@ -1,0 +1,230 @@
+package promises_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+// pausing pauses events.
+func (s *app) pausing(p operator.Pause, d time.Duration) {
+	s.Helper()
+	plan, err := operator.New(s.inbox, "ana").PlanPause(s.Context(), p, d)
+	if err == nil {
+		_, err = plan.Do(s.Context(), "the bank is away")
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *app) resuming(p operator.Pause) error {
+	plan, err := operator.New(s.inbox, "ana").PlanResume(s.Context(), p)
+	if err == nil {
+		_, err = plan.Do(s.Context(), "")
+	}
+	return err
+}
+
+func TestPausedEventsAreStoredAndBeginAtTheEndOfThePauseInTheirOrder(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reason  string
+		paused  operator.Pause
+		pending []string // the others are done
+	}{
+		{"a source", operator.Pause{}, []string{"e1", "e2", "e3", "e4"}},
+		{"a type holds the later events of its entities", operator.Pause{Type: "sent"}, []string{"e2", "e3"}},
+		{"an entity", operator.Pause{Key: "o1"}, []string{"e1", "e2", "e3"}},
+		{"a type of an entity", operator.Pause{Type: "paid", Key: "o2"}, []string{"e4"}},
+		{"neither", operator.Pause{Type: "sent", Key: "o2"}, nil},
+	} {
+		for _, first := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, work first %t", c.reason, first), func(t *testing.T) {
+				t.Parallel()
+				s := newInboxApp(t)
+				s.inbox.WorkFirst = first
+				s.workersElsewhere("notes")
+				s.inbox.Workers = 1
+				var ran []string
+				for _, of := range []string{"paid", "sent"} {
+					idem.Handle(&s.notes.Routes, of, func(ctx context.Context, tx pgx.Tx, n *note) error {
+						ran = append(ran, n.ID)
+						return pay(ctx, tx, n)
+					})
+				}
+				s.pausing(c.paused, time.Hour)
+				for _, e := range []idem.Event{at(1, "e1", "paid", "o1"), at(2, "e2", "sent", "o1"), at(3, "e3", "paid", "o1"), at(4, "e4", "paid", "o2")} {
+					if _, err := s.inbox.Accept(s.Context(), e); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s.drain()
+				s.wantPending(c.pending...)
+				s.drain(0) // nothing is due
+				s.wantRows(`select count(*) from idem_events where attempts > 0 or crashes > 0`, 0)
+
+				if err := s.resuming(c.paused); err != nil {
+					t.Fatal(err)
+				}
+				s.drain()
+				s.wantPending()
+				var o1 []string
+				for _, id := range ran {
+					if id != "e4" {
+						o1 = append(o1, id)
+					}
+				}
+				if got := strings.Join(o1, " "); got != "e1 e2 e3" {
+					t.Errorf("the events of o1 ran as %s", got)
+				}
+			})
+		}
+	}
+}
+
+// wantPending checks which events are pending; all others are done.
+func (s *app) wantPending(ids ...string) {
+	s.Helper()
+	var got []string
+	err := s.pool.QueryRow(s.Context(), `select coalesce(array_agg(event_id order by event_id) filter (where state <> 'done'), '{}') from idem_event_log where source = 'notes'`).Scan(&got)
+	if err != nil || strings.Join(got, " ") != strings.Join(ids, " ") {
+		s.Fatalf("pending are %v (%v), want %v\n%s", got, err, ids, s.logged())
+	}
+}
+
+func (s *app) wantRows(query string, want int) {
+	s.Helper()
+	var got int
+	if err := s.pool.QueryRow(s.Context(), query).Scan(&got); err != nil || got != want {
+		s.Errorf("%s = %d, %v, want %d", query, got, err, want)
+	}
+}
+
+// At its end a pause ends by itself; one that takes the place of another ends when the new one says.
+func TestAPauseEndsByItself(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(pay)
+	s.store(letter("e1", "o1", 1))
+	s.pausing(operator.Pause{}, time.Hour)
+	s.drain(0)
+	s.pausing(operator.Pause{}, time.Millisecond)
+	s.start(s.inbox)
+	s.wantWorked(idem.Done)
+	s.exec(`select pg_sleep(0.002)`)
+	if err := s.resuming(operator.Pause{}); !errors.Is(err, operator.ErrNotPaused) {
+		t.Errorf("resumed with %v", err)
+	}
+}
+
+// A claim that has seen the pause puts its event off after the pause was ended.
+func TestAnEventThatWasPutOffAfterTheResumeGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(pay)
+	s.store(letter("e1", "o1", 1))
+	s.pausing(operator.Pause{Type: "paid"}, time.Hour)
+	if err := s.resuming(operator.Pause{Type: "paid"}); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(`update idem_payloads set due_at = (select until from idem_pauses) where source = 'notes'`)
+	s.drain(1)
+}
+
+// A first try without workers has nowhere to leave the event.
+func TestAPausedEventIsAnswered503WhereNoWorkersRun(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.inbox.WorkFirst, s.inbox.AnswerWithin = true, time.Millisecond
+	s.on(pay)
+	s.pausing(operator.Pause{}, time.Hour)
+	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.wantState("e1", "")
+}
+
+// Many paused events are put off many at once, and others do not wait for them.
+func TestOthersDoNotWaitForManyPausedEvents(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(pay)
+	s.exec(`insert into idem_events (event, type, key, state) select 'notes//p' || n, 'sent', 'p' || n, 'pending' from generate_series(1, 20000) n;
+		insert into idem_payloads (event, source, lane, due_at, received_at, body) select 'notes//p' || n, 'notes', 'notes//p' || n, now() - interval '1 minute', now(), '{}' from generate_series(1, 20000) n`)
+	s.pausing(operator.Pause{Type: "sent"}, time.Hour)
+	s.store(letter("e1", "o1", 1))
+	s.drain(1)
+	s.wantRows(`select count(*) from idem_payloads where source = 'notes' and due_at <= now()`, 0)
+	s.wantRows(`select max(starts) from idem_events`, 1) // none was claimed to be put off
+}
+
+func TestReplayAndRequeueRefuseWhatIsPaused(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	ana := operator.New(s.inbox, "ana")
+	fixed := false
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if !fixed {
+			return idem.NoRetry(errors.New("no such order"))
+		}
+		return pay(ctx, tx, n)
+	})
+	s.store(letter("e1", "o1", 1))
+	s.drain(1)
+	fixed = true
+	s.pausing(operator.Pause{Key: "o1"}, time.Hour)
+	f := idem.Filter{IDs: []string{"e1"}}
+	const says = `1 of these events are paused, first e1, paid, until `
+	for name, plan := range map[string]func(context.Context, idem.Filter) (*operator.Plan, error){"replay": ana.PlanReplay, "requeue": ana.PlanRequeue} {
+		if _, err := plan(t.Context(), f); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "by ana: the bank is away") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if l, _, err := ana.Lookup(t.Context(), "", "e1"); err != nil || l.Pause.Key != "o1" {
+		t.Errorf("looked up: %+v, %v", l.Pause, err)
+	}
+	ana.ReplayPaused = true
+	plan, err := ana.PlanReplay(t.Context(), f)
+	if err == nil {
+		_, err = plan.Do(t.Context(), "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.wantState("e1", idem.StateDone)
+}
+
+func TestAPauseHasAnEndAndAReasonAndIsInTheTrail(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	ana := operator.New(s.inbox, "ana")
+	for _, d := range []time.Duration{0, -time.Hour, operator.MaxPause + 1} {
+		if _, err := ana.PlanPause(t.Context(), operator.Pause{}, d); err == nil || !strings.Contains(err.Error(), "at most 7 d from now") {
+			t.Errorf("a pause of %s: %v", d, err)
+		}
+	}
+	plan, err := ana.PlanPause(t.Context(), operator.Pause{}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plan.Do(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "give a reason") {
+		t.Errorf("a pause without a reason: %v", err)
+	}
+	s.pausing(operator.Pause{Type: "paid"}, time.Hour)
+	all, err := ana.Pauses(t.Context())
+	if err != nil || len(all) != 1 || all[0].Type != "paid" || all[0].Actor != "ana" || all[0].Reason != "the bank is away" || all[0].Until.Sub(all[0].At) != time.Hour {
+		t.Errorf("paused: %+v, %v", all, err)
+	}
+	actions, err := ana.Actions(t.Context(), 0, 1)
+	if err != nil || len(actions) != 1 || actions[0].Action != "pause" || actions[0].Filter != "events of type paid" || !strings.HasPrefix(actions[0].Result, "until ") {
+		t.Errorf("the trail has %+v, %v", actions, err)
+	}
+}

@@ -1,0 +1,189 @@
+// Package paghooks runs a program that receives payment webhooks: of Asaas (Brazil), of Zelta Pay (Central America), or of
+// another provider. Each event has its effect once, however often it is delivered.
+//
+//	func main() {
+//		events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
+//		events.OnPayment(charges.Orders(paid))
+//		if err := paghooks.Run(":8080", events, &charges.Daily{Orders: paid}); err != nil {
+//			log.Fatal(err)
+//		}
+//	}
+//
+//	// paid sets the order to the sum of its charges, whatever happened to them.
+//	func paid(ctx context.Context, tx pgx.Tx, o charges.Order) (orders int64, err error) {
+//		set, err := tx.Exec(ctx, `update orders set paid = $1 where id = $2`, o.Paid, o.Reference)
+//		return set.RowsAffected(), err
+//	}
+//
+// [Run] is short because it decides for you. The page docs/by-hand.md has the same program without it, for whoever has a
+// router, a pool or a main function already: each line is what Run does, and nothing can be done only through it.
+//
+// # The packages
+//
+//   - asaas and zeltapay are the providers: their events, typed, and their verification. asaas/charges keeps a row for each
+//     charge, and sets orders to the sum of their charges.
+//   - idem is the engine. It stores an event, answers, and runs the handler and the record that the event is done in one
+//     transaction. It knows no provider.
+//   - idem/health says whether all is well; the commands idem and asaas-queue, and package console, are for the person who
+//     is called when it is not.
+//   - asaas/asaastest and zeltapay/zeltapaytest deliver events to your tests as the providers do.
+package paghooks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/charges"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
+)
+
+// Run runs a program until SIGINT or SIGTERM, and returns nil then. It reads DATABASE_URL from the environment, connects to that
+// Postgres, makes the tables, and serves at addr:
+//
+//	POST /webhooks/NAME     the deliveries to each dispatcher: /webhooks/asaas, for example
+//	GET  /health/webhooks   200 while all is well, else 503: see package health
+//
+// Each of parts is one of these:
+//
+//   - a dispatcher, or another [idem.Source], whose events are stored, answered, and processed by workers;
+//   - a [charges.Daily], [charges.Unmatched] or [charges.Overpaid], whose DB is set where it is nil. The Client of a Daily is
+//     made of ASAAS_API_KEY; without that variable it is left out, and health says what is not known for that reason;
+//   - another [idem.Part] or [health.Part], such as a canary.
+//
+// It prunes daily, and stops as [idem.Serve] does: deliveries and running handlers come to their ends. It returns an error if a
+// variable is missing, if it cannot connect, make the tables or listen, and if a part fails. The role of DATABASE_URL makes
+// tables and owns them: where it may not, run idem migrate in a release step with one that may.
+func Run(addr string, parts ...any) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	address := os.Getenv("DATABASE_URL")
+	if address == "" {
+		return errors.New("paghooks: DATABASE_URL is not set: give the address of your Postgres, postgres://user:password@host/database")
+	}
+	pool, err := pgxpool.New(ctx, address)
+	if err != nil {
+		return fmt.Errorf("paghooks: DATABASE_URL: %w", err)
+	}
+	defer pool.Close()
+	p := program{pool: pool, mux: http.NewServeMux()}
+	for _, part := range parts {
+		if err := p.add(part); err != nil {
+			return err
+		}
+	}
+	if err := p.migrate(ctx); err != nil {
+		return err
+	}
+	p.mux.Handle("GET /health/webhooks", health.New(p.health...))
+	return idem.Serve(ctx, &http.Server{Addr: addr, Handler: p.mux}, p.parts...)
+}
+
+// program is what Run runs.
+type program struct {
+	pool    *pgxpool.Pool
+	mux     *http.ServeMux
+	parts   []idem.Part
+	health  []health.Part
+	charges bool // the tables of package charges are needed
+}
+
+// add adds a part.
+func (p *program) add(part any) error {
+	switch part := part.(type) {
+	case idem.Source:
+		inbox := idem.NewInbox(p.pool, part)
+		p.mux.Handle("POST /webhooks/"+part.Name(), inbox)
+		_, isAsaas := part.(*asaas.Dispatcher)
+		p.charges = p.charges || isAsaas
+		return p.run(inbox)
+	case *charges.Daily:
+		part.DB = cmp.Or(part.DB, p.pool)
+		if err := p.setClient(part); err != nil {
+			return err
+		}
+		if part.Client == nil {
+			return p.run(unread{})
+		}
+	case *charges.Unmatched:
+		if part.DB == nil {
+			part.DB = p.pool
+		}
+	case *charges.Overpaid:
+		if part.DB == nil {
+			part.DB = p.pool
+		}
+	}
+	return p.run(part)
+}
+
+// run has idem.Serve run a part, and health ask it.
+func (p *program) run(part any) error {
+	runs, isPart := part.(idem.Part)
+	says, isHealth := part.(health.Part)
+	if isPart {
+		p.parts = append(p.parts, runs)
+	}
+	if isHealth {
+		p.health = append(p.health, says)
+	}
+	if !isPart && !isHealth {
+		return fmt.Errorf("paghooks: Run got a %T: give it dispatchers, and parts that have a method Run or Examine", part)
+	}
+	return nil
+}
+
+// setClient makes the client of the key in the environment, if there is one. The key says of which environment of
+// Asaas's it is.
+func (p *program) setClient(d *charges.Daily) (err error) {
+	key := os.Getenv("ASAAS_API_KEY")
+	if d.Client != nil || key == "" {
+		return nil
+	}
+	environment := asaas.Production
+	if strings.HasPrefix(key, "$aact_hmlg_") {
+		environment = asaas.Sandbox
+	}
+	if d.Client, err = asaas.NewClient(environment, key); err != nil {
+		return fmt.Errorf("paghooks: ASAAS_API_KEY: %w", err)
+	}
+	return nil
+}
+
+// migrate makes the tables.
+func (p *program) migrate(ctx context.Context) error {
+	err := idem.Migrate(ctx, p.pool)
+	if err == nil && p.charges {
+		err = charges.Migrate(ctx, p.pool)
+	}
+	if fault, ok := errors.AsType[*pgconn.PgError](err); ok && fault.Code == "42501" { // insufficient_privilege
+		config := p.pool.Config().ConnConfig
+		return fmt.Errorf("paghooks: the role %s may not make or change tables: as the owner of the schema, grant create on schema public to %[1]s, "+
+			"or the schema of its search_path; or make them with another role: see docs/postgres.md: %w", config.User, err)
+	}
+	if err != nil {
+		return fmt.Errorf("paghooks: making the tables: %w", err)
+	}
+	return nil
+}
+
+// unread stands for a charges.Daily without a key.
+type unread struct{}
+
+// Examine says what is not known.
+func (unread) Examine(context.Context, check.Limits) []check.Result {
+	return []check.Result{{Source: "asaas", Name: "reconcile", Healthy: true,
+		Says: "without ASAAS_API_KEY it is not known whether payments are missing whose events never came: set it, in single quotes where a shell reads it"}}
+}
