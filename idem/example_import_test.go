@@ -41,7 +41,8 @@ func Example_import() {
 	inbox := idem.NewInbox(pool, events)
 	inbox.Logger = nil
 
-	sum, err := operator.New(inbox, "ana").Import(ctx, "", oldEvents(ctx, pool), "from the table asaas_events")
+	old := oldEvents(ctx, pool)
+	sum, err := operator.New(inbox, "ana").Import(ctx, "", old, "from the table asaas_events")
 	fmt.Println(sum, err)
 	if err := acceptPending(ctx, pool, inbox); err != nil { // once the old job is stopped for good
 		log.Fatal(err)
@@ -59,9 +60,13 @@ func Example_import() {
 }
 
 // oldEvents are the events of the last 45 days in the table of the old receiver.
-func oldEvents(ctx context.Context, pool *pgxpool.Pool) iter.Seq2[operator.OldEvent, error] {
+func oldEvents(
+	ctx context.Context, pool *pgxpool.Pool,
+) iter.Seq2[operator.OldEvent, error] {
 	return func(yield func(operator.OldEvent, error) bool) {
-		rows, _ := pool.Query(ctx, `select payload::text, status = 'DONE', created_at from asaas_events where created_at > now() - interval '45 days'`)
+		rows, _ := pool.Query(ctx, `
+			select payload::text, status = 'DONE', created_at
+			from asaas_events where created_at > now() - interval '45 days'`)
 		defer rows.Close()
 		for rows.Next() {
 			var payload string

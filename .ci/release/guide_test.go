@@ -43,7 +43,7 @@ func followsTheGuide(t *testing.T, u user, version string) {
 		if kind == "yaml" {
 			u.write("acme.overlay.yaml", text)
 		}
-		for line := range strings.Lines(text) {
+		for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 			if command, ok := strings.CutPrefix(strings.TrimSpace(line), "go "); ok && kind == "sh" {
 				commands = append(commands, strings.ReplaceAll(command, "@latest", "@"+version))
 			}

@@ -58,7 +58,7 @@ func (s *source) says(t *testing.T, status int, want []string, args ...string) {
 func TestTheGuidesOfAVersionDoNotSpeakOfTheTimeBeforeIt(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	save(t, filepath.Join(s.dir, "docs/first.md"), "# First\n\n<!-- before the first version -->Not yet. <!-- end -->Get it.\n\n<!-- before the first version -->\nUse a clone.\n<!-- end -->\n\nRun it.\n")
+	save(t, filepath.Join(s.dir, "docs/first.md"), "# First\n\nGet it.\n\n<!-- before the first version -->\n\nUse a clone.\n\n<!-- end -->\n\nRun it.\n")
 	save(t, filepath.Join(s.dir, "docs/es/first.md"), "# Primero\n<!-- translated from docs/first.md 0123456789ab -->\n\nObtenerlo.\n"+
 		"\n<!-- before the first version -->\nUsar un clon.\n\n\tgo mod edit\n<!-- end -->\nEjecutarlo.\n")
 	s.must(t, "add", "--all")

@@ -118,7 +118,6 @@ func (r *repository) workRequires(version string) (err error) {
 
 var (
 	before     = regexp.MustCompile(`(?s)\n*<!-- before the first version -->\n.*?\n<!-- end -->\n`)
-	inLine     = regexp.MustCompile(`<!-- before the first version -->.*?<!-- end -->`)
 	translated = regexp.MustCompile(`(?m)^<!-- translated from (\S+) [0-9a-f]{12} -->$`)
 )
 
@@ -127,7 +126,7 @@ var (
 func (r *repository) finishGuides() error {
 	names, err := r.git("ls-files", "*.md")
 	for _, change := range []func(text string) string{
-		func(text string) string { return inLine.ReplaceAllString(before.ReplaceAllString(text, "\n"), "") },
+		func(text string) string { return before.ReplaceAllString(text, "\n") },
 		func(text string) string {
 			return translated.ReplaceAllStringFunc(text, func(line string) string {
 				original := translated.FindStringSubmatch(line)[1]

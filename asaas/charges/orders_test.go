@@ -31,12 +31,18 @@ const setOrders = `create table orders (id text primary key, checkout text uniqu
 	create table shipments (order_id text primary key);
 	insert into orders values ('order-1', 'checkout-1', 1200), ('order-2', 'checkout-2', 100), ('order-3', null, 100)`
 
-// paid sets the order to the sum of its charges, whatever happened to them, and ships it once.
+// paid sets the order to the sum of its charges, whatever happened to them, and ships it
+// once.
 func paid(ctx context.Context, tx pgx.Tx, o charges.Order) (orders int64, err error) {
 	err = tx.QueryRow(ctx, `
-		with o as (update orders set paid = $1, settled = $2 where id = $3 or checkout = $4 returning id, settled >= total as complete),
-		shipped as (insert into shipments (order_id) select id from o where complete on conflict do nothing)
-		select count(*) from o`, o.Paid, o.Settled, o.Reference, o.Checkout).Scan(&orders)
+		with o as (
+			update orders set paid = $1, settled = $2 where id = $3 or checkout = $4
+			returning id, settled >= total as complete),
+		shipped as (
+			insert into shipments (order_id) select id from o where complete
+			on conflict do nothing)
+		select count(*) from o`,
+		o.Paid, o.Settled, o.Reference, o.Checkout).Scan(&orders)
 	return orders, err
 }
 

@@ -79,7 +79,8 @@ func paid(ctx context.Context, tx pgx.Tx, o charges.Order) (int64, error) {
 	if o.Kind != charges.Reference {
 		return 0, nil
 	}
-	return orders.New(tx).SetPaid(ctx, orders.SetPaidParams{Paid: o.Paid, Settled: o.Settled, ID: o.Name})
+	set := orders.SetPaidParams{Paid: o.Paid, Settled: o.Settled, ID: o.Name}
+	return orders.New(tx).SetPaid(ctx, set)
 }
 
 func TestAnOrderIsSetAndOneThatIsNotStoredIsAnError(t *testing.T) {

@@ -52,20 +52,24 @@ func must(err error) {
 func paid(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
 	event, _ := idem.EventFrom(ctx)
 	cents, _ := e.Amount() // an event without one is parked, and does not come here
-	p := payment{link: e.LinkID(), saidBy: "flat", id: cmp.Or(e.TransactionID(), event.ID), cents: cents}
+	id := cmp.Or(e.TransactionID(), event.ID)
+	p := payment{link: e.LinkID(), saidBy: "flat", id: id, cents: cents}
 	if _, nested := e.PaymentLink.Get(); nested {
 		p.saidBy = "nested"
 	}
 	var named bool
-	p.order, named = e.LinkMetadata().String("orderId") // which your program put there when it made the link
+	// Your program put the order's id there when it made the link.
+	p.order, named = e.LinkMetadata().String("orderId")
 	if !named || p.link == "" || cmp.Or(e.Currency(), "USD") != "USD" {
-		return idem.NoRetry(fmt.Errorf("link %q names no order, or another currency than USD", p.link)) // parked: health turns red
+		// Parked: health turns red.
+		return idem.NoRetry(fmt.Errorf("link %q: no order, or not in USD", p.link))
 	}
 	return p.book(ctx, tx)
 }
 
-// payment is a row of the table payments. Up to three sources say that a link was paid: an event in either
-// of Zelta Pay's two layouts, and the list of completed links. Their ids of one payment differ.
+// payment is a row of the table payments. Up to three sources say that a link was paid: an
+// event in either of Zelta Pay's two layouts, and the list of completed links. Their ids of
+// one payment differ.
 type payment struct {
 	order, link, saidBy, id string
 	cents                   zeltapay.Cents
@@ -73,21 +77,27 @@ type payment struct {
 
 var errNoOrder = errors.New("its order is not stored")
 
-// book stores a payment, sets its order to the sum of its payments, and ships the order if that is enough.
+// book stores a payment, sets its order to the sum of its payments, and ships the order if
+// that is enough.
 func (p payment) book(ctx context.Context, tx pgx.Tx) error {
-	// The lock comes first, in a statement of its own: then the sum has what other transactions have committed.
+	// The lock comes first, in a statement of its own: then the sum has what other
+	// transactions have committed.
 	locked, err := tx.Exec(ctx, `select from orders where id = $1 for update`, p.order)
 	if err == nil && locked.RowsAffected() == 0 {
-		err = fmt.Errorf("link %s: %w", p.link, errNoOrder) // tried again, then parked: health turns red
+		// Tried again, then parked: health turns red.
+		err = fmt.Errorf("link %s: %w", p.link, errNoOrder)
 	}
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `insert into payments (order_id, link, said_by, id, cents) values ($1, $2, $3, $4, $5) on conflict do nothing`,
+	if _, err := tx.Exec(ctx, `
+		insert into payments (order_id, link, said_by, id, cents)
+		values ($1, $2, $3, $4, $5) on conflict do nothing`,
 		p.order, p.link, p.saidBy, p.id, p.cents); err != nil {
 		return err
 	}
-	// Of each link one source counts. Only the flat layout has the amount that was paid; the others have the link's.
+	// Of each link one source counts. Only the flat layout has the amount that was paid;
+	// the others have the link's.
 	_, err = tx.Exec(ctx, `
 		with summed as (
 			update orders set paid = (select sum(cents) from (
@@ -97,7 +107,8 @@ func (p payment) book(ctx context.Context, tx pgx.Tx) error {
 					sum(cents)) as cents
 				from payments where order_id = $1 group by link) as links)
 			where id = $1 returning id, paid, total)
-		insert into shipments (order_id) select id from summed where paid >= total on conflict do nothing`, p.order)
+		insert into shipments (order_id)
+		select id from summed where paid >= total on conflict do nothing`, p.order)
 	return err
 }
 

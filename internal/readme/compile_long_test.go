@@ -39,7 +39,11 @@ func TestEveryOtherGoBlockCompiles(t *testing.T) {
 			continue
 		}
 		if b.isProgram() {
-			vet(t, lineOf(t, b)+b.text)
+			files := []string{lineOf(t, b) + b.text}
+			if b.isTest() { // of the README's program
+				files = append(files, program(t).text)
+			}
+			vet(t, files...)
 			continue
 		}
 		fmt.Fprintf(&snippets, "%s\n{\n%s%s}\nreturn nil\n}\n", surroundings, lineOf(t, b), b.text)
@@ -68,17 +72,24 @@ func importsOf(code string) string {
 	return used.String()
 }
 
-// vet compiles a file as far as go vet does, and vets it.
-func vet(t *testing.T, code string) {
+// vet compiles the files of a package as far as go vet does, and vets them.
+func vet(t *testing.T, files ...string) {
 	t.Helper()
-	file := write(t, code)
-	// A snippet may return; the surroundings do so again.
-	run(t, "vet", "-unreachable=false", file)
+	args := []string{"vet", "-unreachable=false"} // a snippet may return; the surroundings do so again
+	folder := t.TempDir()
+	for _, code := range files {
+		args = append(args, write(t, folder, code))
+	}
+	run(t, args...)
 }
 
-func write(t *testing.T, code string) (file string) {
+func write(t *testing.T, folder, code string) (file string) {
 	t.Helper()
-	file = filepath.Join(t.TempDir(), "readme.go")
+	name := "readme.go"
+	if strings.Contains(code, "\nfunc Test") {
+		name = "readme_test.go"
+	}
+	file = filepath.Join(folder, name)
 	if err := os.WriteFile(file, []byte(code), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	// So that a change of theirs makes go test run these tests again.
 	_ "github.com/paghooks/paghooks/asaas"
 	_ "github.com/paghooks/paghooks/asaas/charges"
@@ -20,10 +22,33 @@ func TestCodeOfADocumentThatIsOfTheRepositoryIsTheSameThere(t *testing.T) {
 	}
 }
 
+// Two more documents print the README's program, and one its test.
+func TestEveryDocumentPrintsTheSameProgram(t *testing.T) {
+	t.Parallel()
+	guide := blocks(t, asaasGuide.document, "go")
+	for _, document := range []string{asaasGuide.document, "llms.txt"} {
+		programs := blocks(t, document, "go")
+		if diff := cmp.Diff(program(t).text, programs[0].text); diff != "" {
+			t.Errorf("the program of %s (-README.md +%s):\n%s", document, document, diff)
+		}
+		if diff := cmp.Diff(guide[1].text, programs[1].text); diff != "" {
+			t.Errorf("the test of %s (-%s +%s):\n%s", document, asaasGuide.document, document, diff)
+		}
+	}
+	for document, table := range map[string]string{
+		asaasGuide.document: strings.SplitAfter(blocks(t, asaasGuide.document, "sql")[0].text, ");\n")[0],
+		"llms.txt":          blocks(t, "llms.txt", "sql")[0].text,
+	} {
+		if diff := cmp.Diff(tables(t), table); diff != "" {
+			t.Errorf("the table of %s (-README.md +%s):\n%s", document, document, diff)
+		}
+	}
+}
+
 // goBlocks returns the blocks of Go in all documents.
 func goBlocks(t *testing.T) []block {
 	t.Helper()
-	all := blocks(t, "README.md", "go")
+	all := append(blocks(t, "README.md", "go"), blocks(t, "llms.txt", "go")...)
 	for _, document := range guides(t) {
 		all = append(all, find(t, document, "go")...)
 	}

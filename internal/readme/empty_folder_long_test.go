@@ -4,6 +4,7 @@ package readme
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,30 +21,48 @@ import (
 func TestTheGuideToTheFirstEventWorksInAnEmptyFolder(t *testing.T) {
 	t.Parallel()
 	f := asaasGuide.follow(t, program(t).text)
-
-	// "Then break something": the words of step 3.
-	other := regexp.MustCompile("`(-id evt_second -set [^`]+)`").FindStringSubmatch(read(t, asaasGuide.document))
-	list := regexp.MustCompile("`(go run github.com/paghooks/paghooks/idem/cmd/idem list)`").FindString(read(t, asaasGuide.document))
-	if other == nil || list == "" {
-		t.Fatal("the guide breaks nothing")
+	page := read(t, asaasGuide.document)
+	words := func(pattern string) string {
+		t.Helper()
+		found := regexp.MustCompile(pattern).FindStringSubmatch(page)
+		if found == nil {
+			t.Fatalf("%s does not say %s", asaasGuide.document, pattern)
+		}
+		return found[1]
 	}
-	f.exec(t, `alter table orders rename to mislaid`)
-	f.sh(t, strings.Replace(f.deliver, "-id evt_first", other[1], 1))
+
+	// "A failure waits, and heals"
+	first := regexp.MustCompile(`-id evt_first -set payment\.id=\S+ +-set payment\.externalReference=\S+`)
+	f.sh(t, first.ReplaceAllString(f.deliver, words("`(-id evt_second -set [^`]+)`")))
 	waitFor(t, f.log, "webhook retrying")
-	if says := f.sh(t, strings.Trim(list, "`")); !strings.Contains(says, "evt_second") {
+	if says := f.sh(t, words("\n(go run github.com/paghooks/paghooks/idem/cmd/idem list)\n")); !strings.Contains(says, "evt_second") {
 		t.Errorf("idem list does not show the event:\n%s", says)
 	}
-	f.exec(t, `alter table mislaid rename to orders`)
+	f.exec(t, words("`(insert into orders [^`]+)`"))
 	late := time.After(patience)
-	for paid := ""; paid != "59.80"; {
-		if err := f.db.QueryRow(t.Context(), `select paid::text from orders`).Scan(&paid); err != nil {
+	for paid := ""; paid != "29.90"; {
+		if err := f.db.QueryRow(t.Context(), `select paid::text from orders where id = 'order-2'`).Scan(&paid); err != nil {
 			t.Fatal(err)
 		}
 		select {
 		case <-late:
-			t.Fatalf("the order is paid with %s, the guide says 59.80", paid)
+			t.Fatalf("order-2 is paid with %s, the guide says 29.90", paid)
 		case <-time.After(50 * time.Millisecond):
 		}
+	}
+
+	// "A stranger is refused"
+	if says, err := f.try(t, words("`(ASAAS_WEBHOOK_TOKEN=guessed)`")+" "+f.deliver); err == nil || !strings.HasPrefix(says, "401 ") {
+		t.Errorf("the fake with a guessed token says %q, %v", says, err)
+	}
+	waitFor(t, f.log, "wrong_token")
+
+	// "Your first test"
+	f.write(t, "orders.sql", blocks(t, asaasGuide.document, "sql")[0].text)
+	f.write(t, "main_test.go", blocks(t, asaasGuide.document, "go")[1].text)
+	f.sh(t, "go mod tidy")
+	if says := f.sh(t, "go test ."); !strings.HasPrefix(says, "ok") {
+		t.Errorf("go test says %s", says)
 	}
 }
 
@@ -77,12 +96,10 @@ func (g guide) follow(t *testing.T, program string) *followed {
 	f.exec(t, blocks(t, g.document, "sql")[0].text)
 
 	code := strings.Replace(program, `":8080"`, `os.Getenv("ADDR")`, 1)
-	if err := os.WriteFile(filepath.Join(f.dir, "main.go"), []byte(code), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	f.write(t, "main.go", code)
 	var ran bool
 	for _, b := range blocks(t, g.document, "sh") {
-		for line := range strings.Lines(b.text) {
+		for line := range strings.Lines(whole(b.text)) {
 			switch line = strings.ReplaceAll(line, "/path/to/clone", clone); {
 			case strings.HasPrefix(line, "go mod "):
 				f.sh(t, line)
@@ -114,8 +131,25 @@ func (f *followed) exec(t *testing.T, statements string) {
 	}
 }
 
+func (f *followed) write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // sh runs a line in the folder, and returns its output.
 func (f *followed) sh(t *testing.T, line string) string {
+	t.Helper()
+	out, err := f.try(t, line)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	return out
+}
+
+// try is sh for a line that may fail. Its error has what the line complained of.
+func (f *followed) try(t *testing.T, line string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Dir, cmd.Env = f.dir, f.env
@@ -123,7 +157,7 @@ func (f *followed) sh(t *testing.T, line string) string {
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s%s", line, err, out, complaints.String())
+		err = fmt.Errorf("%w\n%s", err, &complaints)
 	}
-	return string(out)
+	return string(out), err
 }

@@ -16,18 +16,6 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
-// guide is a guide to the first event of a provider.
-type guide struct {
-	document string
-	fake     string // the command that delivers
-	secret   string // the environment variable of the fake
-}
-
-var (
-	asaasGuide    = guide{"docs/first-event.md", "asaas/cmd/asaas-fake", "ASAAS_WEBHOOK_TOKEN"}
-	zeltapayGuide = guide{"docs/first-event-zeltapay.md", "zeltapay/cmd/zeltapay-fake", "ZELTAPAY_WEBHOOK_SECRET"}
-)
-
 // zeltapayProgram is the program of the guide of Zelta Pay.
 const zeltapayProgram = "examples/zeltapay/main.go"
 
@@ -36,7 +24,7 @@ const zeltapayProgram = "examples/zeltapay/main.go"
 func (g guide) command(t *testing.T, addr string) (args []string) {
 	t.Helper()
 	for _, b := range blocks(t, g.document, "sh") {
-		if rest, ok := strings.CutPrefix(b.text, "go run github.com/paghooks/paghooks/"+g.fake+" "); ok {
+		if rest, ok := strings.CutPrefix(whole(b.text), "go run github.com/paghooks/paghooks/"+g.fake+" "); ok {
 			return strings.Fields(strings.ReplaceAll(rest, "localhost:8080", addr))
 		}
 	}

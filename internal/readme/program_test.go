@@ -25,24 +25,14 @@ import (
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/value"
+	"github.com/paghooks/paghooks/zeltapay"
+	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
 
 const token = "right"
 
 // patience bounds each wait. It is much longer than anything takes.
 const patience = 2 * time.Minute
-
-// tables makes the tables of the README.
-func tables(t *testing.T) string {
-	t.Helper()
-	for _, code := range inlineCode.FindAllString(read(t, "README.md"), -1) {
-		if strings.HasPrefix(code, "`create table orders") {
-			return strings.Trim(code, "`")
-		}
-	}
-	t.Fatal("the README does not say which tables its program needs")
-	return ""
-}
 
 // shop is the README's program with its database, which knows the charges that another program has booked.
 type shop struct {
@@ -150,19 +140,39 @@ func TestTheProgramAddsUpTheChargesOfOneOrder(t *testing.T) {
 	}
 }
 
-func TestTheProgramRemindsOfAChargeOnce(t *testing.T) {
+func TestTheProgramShipsAnOrderOnceWhenItsPriceIsSettled(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
-	c := asaastest.NewCharge(asaas.BillingTypeBoleto, asaas.Cents(10000)) // it names no order
-	c.Payment.ExternalReference = value.Optional[string]{}
-	s.send(t, c.Created())
-	body := c.Overdue()
-	s.send(t, body)
-	s.send(t, body)
-	var reminders, copied int
-	const query = `select (select count(*) from reminders), (select count(*) from asaas_charges where status = 'OVERDUE')`
-	if err := s.pool.QueryRow(t.Context(), query).Scan(&reminders, &copied); err != nil || reminders != 1 || copied != 1 {
-		t.Errorf("there are %d reminders and %d overdue charges, %v; want one of each", reminders, copied, err)
+	if _, err := s.pool.Exec(t.Context(), `insert into orders (id, total) values ('order-1', 100)`); err != nil {
+		t.Fatal(err)
+	}
+	shipAt := func() (at *time.Time) {
+		t.Helper()
+		if err := s.pool.QueryRow(t.Context(), `select ship_at from orders`).Scan(&at); err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	half := func() *asaastest.Charge {
+		c := asaastest.NewCharge(asaas.BillingTypeBoleto, asaas.Cents(5000))
+		c.Payment.ExternalReference = value.Of("order-1")
+		s.send(t, c.Created())
+		return c
+	}
+	first, second := half(), half()
+	s.send(t, first.Received())
+	if at := shipAt(); at != nil {
+		t.Errorf("half of the price is paid, and the order is shipped at %s", at)
+	}
+	s.send(t, second.Received())
+	at := shipAt()
+	if at == nil {
+		t.Fatal("the price is paid, and the order is not shipped")
+	}
+	s.send(t, second.Refunded())
+	s.send(t, half().Received())
+	if again := shipAt(); again == nil || !again.Equal(*at) {
+		t.Errorf("it is shipped at %s, and again at %v", at, again)
 	}
 }
 
@@ -203,6 +213,63 @@ func TestTheProgramTellsThatDeliveriesFail(t *testing.T) {
 		deliver("right", body())
 	}
 	awaitHealth(t, addr, http.StatusServiceUnavailable, "5 deliveries have failed in a row")
+}
+
+// The Spanish README prints its program in two blocks.
+func TestTheProgramOfTheSpanishREADMESetsAnOrderToTheSumOfItsPayments(t *testing.T) {
+	t.Parallel()
+	url := idemtest.URL(t)
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close(context.Background()) })
+	parts := blocks(t, "README.es.md", "go")
+	if _, err := db.Exec(t.Context(), blocks(t, "README.es.md", "sql")[0].text+`; insert into orders (id, total) values ('order-1', 2990)`); err != nil {
+		t.Fatal(err)
+	}
+	_, addr := start(t, buildInto(t, t.TempDir(), block{text: parts[0].text + parts[1].text}), url, token)
+	pay := func(layout zeltapaytest.Layout, transaction string, cents int) {
+		t.Helper()
+		changes := []zeltapaytest.Change{zeltapaytest.Set("transaction.amount", cents), zeltapaytest.Set("transaction.externalPaymentId", transaction), zeltapaytest.Set("metadata.orderId", "order-1")}
+		if layout == zeltapaytest.Nested {
+			changes = []zeltapaytest.Change{zeltapaytest.Set("paymentLink.amount", cents), zeltapaytest.Set("paymentLink.metadata.orderId", "order-1")}
+		}
+		r := zeltapaytest.Request("http://"+addr+"/webhooks/zeltapay", token, layout.Event(zeltapay.EventPaymentSuccess, changes...))
+		resp, err := http.DefaultClient.Do(r.WithContext(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		late := time.After(patience)
+		for open := 1; open > 0; {
+			if err := db.QueryRow(t.Context(), `select count(*) from idem_event_log where state <> 'done'`).Scan(&open); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-late:
+				t.Fatalf("%d events are not done", open)
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	want := func(paid int64, shipped bool) {
+		t.Helper()
+		var gotPaid int64
+		var gotShipped bool
+		err := db.QueryRow(t.Context(), `select paid, ship_at is not null from orders`).Scan(&gotPaid, &gotShipped)
+		if err != nil || gotPaid != paid || gotShipped != shipped {
+			t.Errorf("the order is paid with %d and shipped: %t, %v; want %d, %t", gotPaid, gotShipped, err, paid, shipped)
+		}
+	}
+	pay(zeltapaytest.Flat, "t1", 100)
+	want(100, false) // one cent pays no order, nor does a dollar
+	pay(zeltapaytest.Flat, "t1", 100)
+	want(100, false) // the same transaction by a second event
+	pay(zeltapaytest.Nested, "", 100)
+	want(100, false) // the same link in the other layout
+	pay(zeltapaytest.Flat, "t2", 2890)
+	want(2990, true)
 }
 
 // awaitHealth waits until the program's health is of a status, and says something. It looks once a second.
@@ -267,7 +334,7 @@ func buildInto(t *testing.T, folder string, program block) (binary string) {
 	t.Helper()
 	code := strings.Replace(program.text, `":8080"`, `os.Getenv("ADDR")`, 1)
 	binary = filepath.Join(folder, "program")
-	run(t, "build", "-o", binary, write(t, code))
+	run(t, "build", "-o", binary, write(t, folder, code))
 	return binary
 }
 

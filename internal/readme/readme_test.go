@@ -1,5 +1,5 @@
-// Package readme tests what is written for people: the README's Go compiles, its
-// program runs, and their links lead somewhere.
+// Package readme tests what is written for people: the Go in documents compiles, the README's program runs, and
+// guides do what they say. What CommonMark makes of the pages is tested by its module commonmark.
 package readme
 
 import (
@@ -19,6 +19,8 @@ type block struct {
 }
 
 func (b block) isProgram() bool { return strings.HasPrefix(b.text, "package main\n") }
+
+func (b block) isTest() bool { return strings.Contains(b.text, "\nfunc Test") }
 
 func read(t *testing.T, file string) string {
 	t.Helper()
@@ -65,12 +67,44 @@ func find(t *testing.T, document, language string) (found []block) {
 	return found
 }
 
+// whole joins the lines of a shell that go on after a backslash.
+func whole(text string) string { return strings.ReplaceAll(text, "\\\n", " ") }
+
+// guide is a guide to the first event of a provider.
+type guide struct {
+	document string
+	fake     string // the command that delivers
+	secret   string // the environment variable of the fake
+}
+
+var (
+	asaasGuide    = guide{"docs/first-event.md", "asaas/cmd/asaas-fake", "ASAAS_WEBHOOK_TOKEN"}
+	zeltapayGuide = guide{"docs/first-event-zeltapay.md", "zeltapay/cmd/zeltapay-fake", "ZELTAPAY_WEBHOOK_SECRET"}
+)
+
+// tables returns the statements that make the tables of the README's program.
+func tables(t *testing.T) string {
+	t.Helper()
+	return blocks(t, "README.md", "sql")[0].text
+}
+
 // program returns the README's first block of Go, which is a whole program.
 func program(t *testing.T) block {
 	t.Helper()
-	first := blocks(t, "README.md", "go")[0]
+	return firstProgram(t, "README.md")
+}
+
+// byHand returns the program that is written with idem alone, and does what the README's does.
+func byHand(t *testing.T) block {
+	t.Helper()
+	return firstProgram(t, "docs/by-hand.md")
+}
+
+func firstProgram(t *testing.T, document string) block {
+	t.Helper()
+	first := blocks(t, document, "go")[0]
 	if !first.isProgram() {
-		t.Fatal("the README's first Go block is not a program")
+		t.Fatalf("the first Go block of %s is not a program", document)
 	}
 	return first
 }

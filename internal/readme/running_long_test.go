@@ -50,10 +50,10 @@ func production(t *testing.T) (fake *asaastest.Fake, url string) {
 
 func TestTheProgramOfThePageOnRunningIsHealthyWithAllItsParts(t *testing.T) {
 	t.Parallel()
-	_, rest, begins := strings.Cut(program(t).text, "\thttp.Handle(")
+	_, rest, begins := strings.Cut(byHand(t).text, "\thttp.Handle(")
 	rest, _, ends := strings.Cut(rest, "\n}\n")
 	if !begins || !ends {
-		t.Fatal("the README's program mounts nothing")
+		t.Fatal("the program that is written by hand mounts nothing")
 	}
 	listening, arrived := make(chan string, 1), make(chan struct{})
 	passOn := sync.OnceValue(func() http.Handler {
@@ -68,7 +68,7 @@ func TestTheProgramOfThePageOnRunningIsHealthyWithAllItsParts(t *testing.T) {
 	fake, api := production(t)
 	fake.AddWebhook(asaastest.Webhook{Name: "shop", URL: shop.URL + "/webhooks/asaas", Token: token})
 
-	b := program(t)
+	b := byHand(t)
 	b.text = strings.NewReplacer(
 		"\thttp.Handle("+rest, blocks(t, runningPage, "go")[0].text,
 		"import (", "import (\n\t\"github.com/paghooks/paghooks/asaas/webhook\"",
@@ -179,7 +179,7 @@ func TestEveryVerbAndFlagThatADocumentPrintsExists(t *testing.T) {
 	flag := regexp.MustCompile(` --?([a-z][a-z-]*)`)
 	seen := 0
 	for _, document := range documents(t) {
-		for line := range strings.Lines(read(t, document)) {
+		for line := range strings.Lines(whole(read(t, document))) {
 			for _, found := range typed.FindAllStringSubmatch(line, -1) {
 				name, verb, rest := found[1], found[2], found[3]
 				if verb == "help" {

@@ -25,7 +25,8 @@ import (
 	"github.com/paghooks/paghooks/idem/idemsql"
 )
 
-// An Order is a row of the shop's orders. Reference is the externalReference of its charges.
+// An Order is a row of the shop's orders. Reference is the externalReference of its
+// charges.
 type Order struct {
 	ID        int64 `bun:",pk,autoincrement"`
 	Reference string
@@ -33,20 +34,30 @@ type Order struct {
 	Settled   asaas.Money // numeric: ship once it reaches the total
 }
 
-// gormConfig logs no values, which are persons' data, and has no transactions of GORM's own, which would hide an error.
+// gormConfig logs no values, which are persons' data, and has no transactions of GORM's
+// own, which would hide an error.
 var gormConfig = &gorm.Config{
 	SkipDefaultTransaction: true,
-	Logger:                 logger.New(log.Default(), logger.Config{ParameterizedQueries: true, IgnoreRecordNotFoundError: true, LogLevel: logger.Error}),
+	Logger: logger.New(log.Default(), logger.Config{
+		ParameterizedQueries:      true,
+		IgnoreRecordNotFoundError: true,
+		LogLevel:                  logger.Error,
+	}),
 }
 
-// PaidWithGORM sets an order to the sum of its charges. An order that is not there fails the event: charges.Orders sees to that.
-func PaidWithGORM(ctx context.Context, tx pgx.Tx, o charges.Order) (orders int64, err error) {
+// PaidWithGORM sets an order to the sum of its charges. An order that is not there fails
+// the event: charges.Orders sees to that.
+func PaidWithGORM(
+	ctx context.Context, tx pgx.Tx, o charges.Order,
+) (orders int64, err error) {
 	err = idemsql.Run(ctx, tx, func(db *sql.DB) error {
-		g, err := gorm.Open(postgres.New(postgres.Config{Conn: db}), gormConfig) // on db, never on the application's own connections
+		// On db, never on the application's own connections.
+		g, err := gorm.Open(postgres.New(postgres.Config{Conn: db}), gormConfig)
 		if err != nil {
 			return err
 		}
-		res := g.WithContext(ctx).Model(&Order{}).Where("reference = ?", o.Reference).Updates(map[string]any{"paid": o.Paid, "settled": o.Settled})
+		res := g.WithContext(ctx).Model(&Order{}).Where("reference = ?", o.Reference).
+			Updates(map[string]any{"paid": o.Paid, "settled": o.Settled})
 		orders = res.RowsAffected
 		return res.Error
 	})

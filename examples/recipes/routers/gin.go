@@ -15,5 +15,6 @@ func Gin(ctx context.Context, addr string, inbox *idem.Inbox) error {
 	router := gin.New()
 	router.POST("/webhooks/asaas", gin.WrapH(inbox))
 	router.GET("/health/webhooks", gin.WrapH(health.New(inbox)))
-	return idem.Serve(ctx, &http.Server{Addr: addr, Handler: router}, inbox) // instead of router.Run
+	// Instead of router.Run.
+	return idem.Serve(ctx, &http.Server{Addr: addr, Handler: router}, inbox)
 }

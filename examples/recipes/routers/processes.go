@@ -13,7 +13,8 @@ func Receive(ctx context.Context, addr string, inbox *idem.Inbox) error {
 	mux := http.NewServeMux()
 	mux.Handle("POST /webhooks/asaas", inbox)
 	mux.Handle("GET /health/webhooks", health.New(inbox))
-	return idem.Serve(ctx, &http.Server{Addr: addr, Handler: mux}) // no inbox: it has no workers
+	// No inbox: it has no workers.
+	return idem.Serve(ctx, &http.Server{Addr: addr, Handler: mux})
 }
 
 // HandleOnly runs the handlers of what other processes receive, and prunes daily.
