@@ -169,7 +169,7 @@ func (d *day) deliver(times int, body []byte, order, about string, request func(
 	case status != "200":
 		effect = "refused"
 	case known != "":
-		effect = "none: it was " + known + " before"
+		effect = "none: " + known + " before"
 	case before != after:
 		effect = "paid " + before + " -> " + after
 	case state == "":

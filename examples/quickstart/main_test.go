@@ -19,7 +19,7 @@ func TestDayEndsAsItShould(t *testing.T) {
 	said := strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "\n", " | ")), " ")
 	for _, line := range []string{
 		"PAYMENT_RECEIVED A-1001, ten at once 10 x 200 paid 0.00 -> 149.90 |",
-		"PAYMENT_RECEIVED A-1001, once more 200 none: it was done before |",
+		"PAYMENT_RECEIVED A-1001, once more 200 none: done before |",
 		"PAYMENT_CREATED A-1002, late and out of order 200 none |",
 		"PAYMENT_RECEIVED A-1001, forged: a guessed token 401 refused |",
 		"PAYMENT_BANK_SLIP_VIEWED of a type that is ignored 200 none: nothing is stored |",

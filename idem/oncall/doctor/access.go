@@ -12,7 +12,7 @@ const access = `
 with tables as (
 	select c.oid, relname as name, relowner as owner, relnamespace as schema, relacl as acl,
 		relrowsecurity and not exists (select from pg_policy where polrelid = c.oid) as closed
-	from pg_class c where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and relname ~ '^(idem|asaas_charges)'
+	from pg_class c where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and relname ~ '^(idem|asaas_charges|asaas_statement)'
 ), grants as (
 	select t.*, grantee, privilege_type as verb from tables t, aclexplode(acl)
 	union all
