@@ -60,10 +60,12 @@ import (
 //
 //   - a dispatcher, or another [idem.Source], whose events are stored, answered, and processed by workers;
 //   - a [charges.Daily], [charges.Unmatched] or [charges.Overpaid], whose DB is set where it is nil. The Client of a Daily is
-//     made of ASAAS_API_KEY; without that variable it is left out, and health says what is not known for that reason;
+//     made of ASAAS_API_KEY; without that variable the Daily is left out;
 //   - another [idem.Part] or [health.Part], such as a canary.
 //
-// It prunes daily, and stops as [idem.Serve] does: deliveries and running handlers come to their ends. It returns an error if a
+// Where Asaas's charges are not read daily, health says what is not known for that reason.
+//
+// Run prunes daily, and stops as [idem.Serve] does: deliveries and running handlers come to their ends. It returns an error if a
 // variable is missing, if it cannot connect, make the tables or listen, and if a part fails. The role of DATABASE_URL makes
 // tables and owns them: where it may not, run idem migrate in a release step with one that may.
 func Run(addr string, parts ...any) error {
@@ -78,13 +80,19 @@ func Run(addr string, parts ...any) error {
 		return fmt.Errorf("paghooks: DATABASE_URL: %w", err)
 	}
 	defer pool.Close()
-	p := program{pool: pool, mux: http.NewServeMux()}
+	p := program{pool: pool, mux: http.NewServeMux(), names: make(map[string]bool)}
 	for _, part := range parts {
 		if err := p.add(part); err != nil {
 			return err
 		}
 	}
+	if p.names["asaas"] && !p.reads {
+		p.health = append(p.health, unread{})
+	}
 	if err := p.migrate(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	p.mux.Handle("GET /health/webhooks", health.New(p.health...))
@@ -97,26 +105,31 @@ type program struct {
 	mux     *http.ServeMux
 	parts   []idem.Part
 	health  []health.Part
-	charges bool // the tables of package charges are needed
+	names   map[string]bool // of the sources
+	charges bool            // the tables of package charges are needed
+	reads   bool            // a charges.Daily runs
 }
 
 // add adds a part.
 func (p *program) add(part any) error {
 	switch part := part.(type) {
 	case idem.Source:
-		inbox := idem.NewInbox(p.pool, part)
-		p.mux.Handle("POST /webhooks/"+part.Name(), inbox)
+		name := part.Name()
+		if p.names[name] {
+			return fmt.Errorf("paghooks: Run got two sources of the name %s, whose deliveries would have one address: give one dispatcher all tokens", name)
+		}
+		p.names[name] = true
 		_, isAsaas := part.(*asaas.Dispatcher)
 		p.charges = p.charges || isAsaas
+		inbox := idem.NewInbox(p.pool, part)
+		p.mux.Handle("POST /webhooks/"+name, inbox)
 		return p.run(inbox)
 	case *charges.Daily:
 		part.DB = cmp.Or(part.DB, p.pool)
-		if err := p.setClient(part); err != nil {
+		if err := p.setClient(part); err != nil || part.Client == nil {
 			return err
 		}
-		if part.Client == nil {
-			return p.run(unread{})
-		}
+		p.charges, p.reads = true, true
 	case *charges.Unmatched:
 		if part.DB == nil {
 			part.DB = p.pool
@@ -170,8 +183,8 @@ func (p *program) migrate(ctx context.Context) error {
 	}
 	if fault, ok := errors.AsType[*pgconn.PgError](err); ok && fault.Code == "42501" { // insufficient_privilege
 		config := p.pool.Config().ConnConfig
-		return fmt.Errorf("paghooks: the role %s may not make or change tables: as the owner of the schema, grant create on schema public to %[1]s, "+
-			"or the schema of its search_path; or make them with another role: see docs/postgres.md: %w", config.User, err)
+		return fmt.Errorf("paghooks: the role %s may not make or change tables: grant it create on the first schema of its search_path, "+
+			"or make the tables with their owner, by idem migrate: see docs/postgres.md: %w", config.User, err)
 	}
 	if err != nil {
 		return fmt.Errorf("paghooks: making the tables: %w", err)
@@ -179,11 +192,14 @@ func (p *program) migrate(ctx context.Context) error {
 	return nil
 }
 
-// unread stands for a charges.Daily without a key.
+// unread stands for a charges.Daily that does not run.
 type unread struct{}
 
 // Examine says what is not known.
 func (unread) Examine(context.Context, check.Limits) []check.Result {
-	return []check.Result{{Source: "asaas", Name: "reconcile", Healthy: true,
-		Says: "without ASAAS_API_KEY it is not known whether payments are missing whose events never came: set it, in single quotes where a shell reads it"}}
+	return []check.Result{{
+		Source: "asaas", Name: "reconcile", Healthy: true,
+		Says: "no charges are read: it is not known whether there are payments whose events never came: give Run a charges.Daily, " +
+			"and set ASAAS_API_KEY, in single quotes where a shell reads it",
+	}}
 }

@@ -166,7 +166,9 @@ func until(t *testing.T, pool *pgxpool.Pool, query string) {
 	t.Helper()
 	for late := time.Now().Add(time.Minute); !testkit.QueryOne[bool](t, pool, query); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(late) {
-			t.Fatalf("after a minute it is not so: %s: %s", query, testkit.QueryOne[string](t, pool, `select coalesce(string_agg(concat_ws(' ', type, state, last_error), '; '), '') from idem_event_log`))
+			stored := testkit.QueryOne[string](t, pool,
+				`select coalesce(string_agg(concat_ws(' ', type, state, last_error), '; '), '') from idem_event_log`)
+			t.Fatalf("after a minute it is not so: %s: %s", query, stored)
 		}
 	}
 }
@@ -203,7 +205,7 @@ func TestRunReceivesStoresProcessesAndStops(t *testing.T) {
 	testkit.Exec(t, pool, `insert into orders (id) values ('A-1')`)
 	until(t, pool, `select paid = 149.90 from orders`)
 
-	if status, says := p.health("reconcile"); status != http.StatusOK || !strings.Contains(says, "without ASAAS_API_KEY it is not known") {
+	if status, says := p.health("reconcile"); status != http.StatusOK || !strings.Contains(says, "no charges are read: it is not known") {
 		t.Errorf("health: %d, %q", status, says)
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -266,7 +268,12 @@ func TestRunSaysWhatItLacks(t *testing.T) {
 
 func TestRunRefusesWhatItCannotRun(t *testing.T) {
 	t.Setenv("DATABASE_URL", "postgres://127.0.0.1:1/none")
-	if err := paghooks.Run("127.0.0.1:0", paid); err == nil || !strings.Contains(err.Error(), "paghooks: Run got a func(") {
-		t.Errorf("Run = %v", err)
+	for says, parts := range map[string][]any{
+		"paghooks: Run got a func(":                       {paid},
+		"paghooks: Run got two sources of the name asaas": {asaas.NewDispatcher(token), asaas.NewDispatcher(token)},
+	} {
+		if err := paghooks.Run("127.0.0.1:0", parts...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("Run = %v, want %s", err, says)
+		}
 	}
 }

@@ -68,7 +68,7 @@ func newShop(ctx context.Context, pool *pgxpool.Pool) (*shop, error) {
 	s := &shop{asaas: idem.NewInbox(pool, payments), zeltapay: idem.NewInbox(pool, links)}
 	s.asaas.MaxAttempts = 1 // an event that fails is parked at once; by default after 20 attempts in eight hours
 	s.page = console.New(s.asaas, s.zeltapay)
-	s.page.Access = func(*http.Request) (string, console.Access) { // nobody else reaches this machine's 127.0.0.1: use your login
+	s.page.Access = func(*http.Request) (string, console.Access) { // only this machine reaches 127.0.0.1; ask your login
 		return "you", console.Access{See: true, Reveal: true, Act: true}
 	}
 	return s, nil
