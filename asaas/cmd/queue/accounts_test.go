@@ -38,18 +38,19 @@ const sellerToken = "the-token-of-the-webhook-of-seller-"
 func newPlatform(t *testing.T) *platform {
 	t.Helper()
 	p := &platform{account: newAccount(t), file: filepath.Join(t.TempDir(), "accounts")}
-	lines := "# the platform itself\n- ASAAS_API_KEY ASAAS_WEBHOOK_TOKEN\n\n"
+	var lines strings.Builder
+	lines.WriteString("# the platform itself\n- ASAAS_API_KEY ASAAS_WEBHOOK_TOKEN\n\n")
 	accounts := []idem.Credentials{}
 	for n := 1; n <= 3; n++ {
 		s := p.fake.AddAccount(fmt.Sprintf("seller-%d", n))
 		p.sellers = append(p.sellers, s)
 		key, token := fmt.Sprintf("KEY_%d", n), fmt.Sprintf("TOKEN_%d", n)
 		p.env[key], p.env[token] = s.APIKey, sellerToken+s.Name
-		lines += s.Name + " " + key + " " + token + "\n"
+		lines.WriteString(s.Name + " " + key + " " + token + "\n")
 		accounts = append(accounts, idem.Credentials{Scope: s.Name, Secrets: []string{sellerToken + s.Name}})
 	}
 	p.env["KEY_2"] = "$aact_hmlg_of_an_account_that_is_closed"
-	if err := os.WriteFile(p.file, []byte(lines), 0o600); err != nil {
+	if err := os.WriteFile(p.file, []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	pool := idemtest.Pool(t)
