@@ -32,7 +32,7 @@
 //	parked      fewer than MaxParked events are parked and not acknowledged: see
 //	            operator.Operator.PlanAcknowledge and idem acknowledge
 //	workers     no event that workers are to process has been due for longer than
-//	            MaxPending
+//	            MaxPending; for 15 seconds, where no workers are alive
 //	held        no event waits for a parked one of its entity
 //	scopes      of a source that gives every event a scope: none is stored without one. It would
 //	            be done again if it came again: see idem help rescope

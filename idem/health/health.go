@@ -47,7 +47,7 @@ func New(parts ...Part) *Health {
 	h := &Health{
 		Limits: check.Limits{
 			MaxFailures: 5, MaxRetrying: 10 * time.Minute, MaxParked: 1,
-			MaxPending: 5 * time.Minute, Timeout: 2 * time.Second,
+			MaxPending: maxPending, Timeout: 2 * time.Second,
 		},
 		Logger: slog.Default(), turn: make(chan struct{}, 1),
 	}

@@ -110,11 +110,16 @@ func known(acknowledged int64) string {
 const aheadMost = time.Minute
 
 func (r *receiver) examineDue(ctx context.Context, x *examination) {
-	limit := x.limits.MaxPending + r.inbox.Timeout // it is due while it is being processed, too
 	examine(ctx, x, "workers", &r.due, store.OldestDue, func(age time.Duration) (bool, string) {
-		advice := ""
-		if age > limit {
-			advice = r.adviceOnWorkers(ctx, x)
+		limit, advice := x.limits.MaxPending+r.inbox.Timeout, "workers run and do not keep up: see in the log whether handlers hang, or raise Workers" // it is due while it is being processed, too
+		soon := limit
+		if x.limits.MaxPending == maxPending {
+			soon = noWorkers
+		}
+		if age > soon {
+			if alive, err := limited(ctx, x, store.LivingWorkers); err == nil && len(alive) == 0 {
+				limit, advice = soon, "no workers are alive: start the program that processes events (idem.Serve or Inbox.Run), here or in another process"
+			}
 		}
 		return sayAge(age, limit, "no event is due", "the oldest event that is due waits for %s", "an event has been due for %s: "+advice)
 	})
@@ -127,13 +132,12 @@ func (r *receiver) examineDue(ctx context.Context, x *examination) {
 	})
 }
 
-// adviceOnWorkers returns the remedy where events have been due for too long.
-func (r *receiver) adviceOnWorkers(ctx context.Context, x *examination) string {
-	if alive, err := limited(ctx, x, store.LivingWorkers); err == nil && len(alive) == 0 {
-		return "no workers are alive: have idem.Serve or Inbox.Run run them, here or in another process"
-	}
-	return "workers run and do not keep up: see in the log whether handlers hang, or raise Workers"
-}
+// maxPending is the default of MaxPending, and noWorkers the time that counts with it while no workers are alive: their last
+// signs of life are older than 10 seconds then.
+const (
+	maxPending = 5 * time.Minute
+	noWorkers  = 15 * time.Second
+)
 
 func sayAge(age, limit time.Duration, none, well, wrong string) (healthy bool, says string) {
 	switch oldest := age.Round(time.Second); {
@@ -189,8 +193,15 @@ func (x *examination) examinePostgres(ctx context.Context, needs []store.Rights)
 	defer cancel()
 	var readOnly bool
 	var lacks []string
+	var hidden string
+	var awaited store.Awaited
 	err := pgtx.Ask(ctx, x.pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-		readOnly, lacks, err = store.FindWritable(ctx, conn, needs)
+		if readOnly, lacks, err = store.FindWritable(ctx, conn, needs); err == nil {
+			hidden, err = store.FindHidden(ctx, conn, x.inbox.SourceName())
+		}
+		if err == nil {
+			awaited, err = store.FindAwaited(ctx, conn)
+		}
 		return err
 	})
 	switch {
@@ -207,6 +218,11 @@ func (x *examination) examinePostgres(ctx context.Context, needs []store.Rights)
 		x.add(name, false, "it is read-only, as a replica is: connect to the primary, with target_session_attrs=read-write for example", nil)
 	case len(lacks) > 0:
 		x.add(name, false, "its role lacks rights: "+strings.Join(lacks, ", ")+": grant them to it; idem doctor says how", nil)
+	case awaited.Names != "":
+		x.add(name, false, awaited.String()+": start the replica, or take its name out; deliveries are answered 503 until then, and come again", nil)
+	case hidden != "":
+		x.add(name, false, "the search_path leads to other tables than those that events were stored in lately, in schema "+hidden+
+			": those that are done there run again when they are delivered again: stop this program, and follow idem doctor", nil)
 	default:
 		x.add(name, true, "it answers, and can be written to", nil)
 		return true

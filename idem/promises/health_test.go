@@ -136,11 +136,16 @@ func TestEventsThatNoWorkerTakesMakeHealthRed(t *testing.T) {
 	s.exec(`update idem_payloads set due_at = null, received_at = now() - interval '1 hour' where event like '%/e2'`) // it waits for e1
 	due(-10)
 	s.wantHealth("it waits for its next attempt", s.newHealth(s.inbox), "", "")
-	due(5) // and Timeout beside
-	s.wantHealth("it has just become due", s.newHealth(s.inbox), "", "")
-	due(6)
-	s.wantHealth("nobody takes it", s.newHealth(s.inbox), "workers", "an event has been due for 6m…: no workers are alive")
 	off := s.newHealth(s.inbox)
+	off.MaxPending = 6 * time.Minute
+	due(6) // and Timeout beside
+	s.wantHealth("it is drained from time to time", off, "", "")
+	s.exec(`update idem_payloads set due_at = now() where event like '%/e1'`)
+	s.wantHealth("it has just become due", s.newHealth(s.inbox), "", "")
+	s.exec(`update idem_payloads set due_at = now() - interval '16 seconds' where event like '%/e1'`)
+	s.wantHealth("nobody takes it", s.newHealth(s.inbox), "workers", "an event has been due for …s: no workers are alive")
+	due(6)
+	off = s.newHealth(s.inbox)
 	off.MaxPending = 0
 	s.wantHealth("it does not look", off, "", "")
 	stop := s.start(s.inbox)
@@ -150,6 +155,33 @@ func TestEventsThatNoWorkerTakesMakeHealthRed(t *testing.T) {
 	s.wantWorked(idem.Done, idem.Done)
 	stop()
 	s.wantHealth("they are done", s.newHealth(s.inbox), "", "")
+}
+
+// What was done is done again there, and everything else looks well.
+func TestAPathToOtherTablesThanThoseOfTheEventsIsRed(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.store(letter("e1", "o1", 1))
+	s.drain(1)
+	var schema string
+	if err := s.pool.QueryRow(t.Context(), `select current_schema()`).Scan(&schema); err != nil {
+		t.Fatal(err)
+	}
+	own := schema + "_own"
+	t.Cleanup(func() {
+		if _, err := s.pool.Exec(context.Background(), `drop schema `+own+` cascade`); err != nil {
+			t.Error(err)
+		}
+	})
+	s.exec(`create schema ` + own)
+	if err := idem.MigrateSchema(t.Context(), s.pool, own); err != nil {
+		t.Fatal(err)
+	}
+	moved := openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = own + ", " + schema })
+	s.wantHealth("as it was", s.newHealth(s.inbox), "", "")
+	s.wantHealth("somebody has changed it", s.newHealth(s.newInbox(moved)), "postgres", "those that are done there run again when they are delivered again")
+	s.exec(`update idem_events set received_at = now() - interval '32 days'`)
+	s.wantHealth("nothing of before is delivered again", s.newHealth(s.newInbox(moved)), "", "")
 }
 
 func TestPostgresThatIsNotWellMakesHealthRedInTime(t *testing.T) {

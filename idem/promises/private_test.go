@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -106,6 +107,23 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 	s.drain(1)
 	look()
 
+	// Paused, and resumed.
+	pause := operator.Pause{Key: entity}
+	plan, err := ines.PlanPause(t.Context(), pause, time.Hour)
+	if err == nil {
+		_, err = plan.Do(t.Context(), reason)
+	}
+	look()
+	if err == nil {
+		plan, err = ines.PlanResume(t.Context(), pause)
+	}
+	if err == nil {
+		_, err = plan.Do(t.Context(), reason)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	logged, observed := s.logged(), ""
 	for _, o := range s.observations() {
 		observed += fmt.Sprintf("%v %s\n", o.Err, o.Event.Payload)
@@ -145,7 +163,7 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 			left[place] = true
 		}
 	}
-	want := []string{"idem_audit.events", "idem_audit.filter", "idem_audit.result", "idem_audit_events.event", "idem_event_log.entity", "idem_event_log.event_id", "idem_events.event", "idem_events.key"}
+	want := []string{"idem_audit.events", "idem_audit.filter", "idem_audit.result", "idem_audit_events.event", "idem_event_log.entity", "idem_event_log.event_id", "idem_events.event", "idem_events.key", "idem_pauses.key"}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(left))); diff != "" {
 		t.Error("ids that are left (-want +got):\n" + diff)
 	}

@@ -83,8 +83,8 @@ func TestBodiesOfDoneEventsAreArchivedWhenAsked(t *testing.T) {
 func TestHealthAsksForTheRightsThatAReceiverNeedsAndForNoMore(t *testing.T) {
 	t.Parallel()
 	const all = "select insert update delete"
-	keeping := map[string]string{"idem_events": all, "idem_payloads": all, "idem_archive": "select insert update delete", "idem_prunes": "select insert update", "idem_audit": "select", "idem_workers": all}
-	inbox := map[string]string{"idem_events": all, "idem_payloads": all, "idem_archive": "select update delete", "idem_prunes": "select insert update", "idem_audit": "select", "idem_workers": all}
+	keeping := map[string]string{"idem_events": all, "idem_payloads": all, "idem_archive": "select insert update delete", "idem_prunes": "select insert update", "idem_pauses": "select delete", "idem_audit": "select", "idem_workers": all}
+	inbox := map[string]string{"idem_events": all, "idem_payloads": all, "idem_archive": "select update delete", "idem_prunes": "select insert update", "idem_pauses": "select delete", "idem_audit": "select", "idem_workers": all}
 	for name, needs := range map[string]map[string]string{"it keeps bodies": keeping, "it drops them": inbox} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

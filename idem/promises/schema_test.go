@@ -30,7 +30,7 @@ func TestSchemaThatAppearsEarlierInTheSearchPathGetsNoTables(t *testing.T) {
 	err := idem.Migrate(t.Context(), d.after)
 	for _, want := range []string{
 		`idem: migrating the tables: the tables are in schema "` + d.public + `", and the first schema of the search_path is "` + d.first + `"`,
-		"first in the search_path", "idem.MigrateSchema",
+		"first in the search_path; idem doctor says where it is set",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Migrate = %v, want %s", err, want)

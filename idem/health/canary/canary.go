@@ -225,6 +225,8 @@ func (c *Canary) Examine(context.Context, check.Limits) []check.Result {
 		r.Says = "it has not been delivered yet"
 	case last.Err != nil:
 		r.Says = "it failed once, and is tried again"
+	case c.Arrived == nil:
+		r.Says = "it was handled; it commits nothing, so it does not show that commits wait"
 	default:
 		r.Says = "it was handled"
 	}

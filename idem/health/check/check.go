@@ -34,7 +34,9 @@ type Limits struct {
 	MaxParked int
 
 	// MaxPending is the longest time that an event may be due, in addition to the Timeout of the receiver; 0
-	// turns the check off, and the check of the clock. Default: 5 minutes.
+	// turns the check off, and the check of the clock. Default: 5 minutes, and 15 seconds while no workers are
+	// alive. Another value counts in both cases: an application that calls Inbox.Drain from time to time sets it
+	// to more than the time between two calls.
 	MaxPending time.Duration
 
 	// MaxSilence returns the longest time without a genuine delivery to this process, at the time at; 0 is no

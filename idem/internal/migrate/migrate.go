@@ -131,7 +131,7 @@ func missingOf(ctx context.Context, tx pgx.Tx, all []migration) (missing []migra
 	if having[0] != first {
 		return nil, fmt.Errorf("the tables are in schema %q, and the first schema of the search_path is %q, which has none: "+
 			"with tables of its own, events that were done would be done again, and those that wait would never be; "+
-			"put %[1]q first in the search_path, or, if %[2]q is to have its own, call idem.MigrateSchema (idem migrate -schema %[2]s) for it once", having[0], first)
+			"put %[1]q first in the search_path; idem doctor says where it is set", having[0], first)
 	}
 	var there bool
 	const table = `select to_regclass(quote_ident(current_schema()) || '.idem_migrations') is not null`

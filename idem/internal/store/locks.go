@@ -88,6 +88,29 @@ order by 6 desc, a.xact_start, a.pid limit 5`
 	})
 }
 
+// Awaited is a synchronous replica that commits wait for.
+type Awaited struct {
+	Names    string        // as synchronous_standby_names has them; "" if no commit waits for long
+	Sessions int64         // that wait
+	For      time.Duration // the longest wait
+}
+
+// String says for what commits wait.
+func (a Awaited) String() string {
+	return fmt.Sprintf("commits wait for the synchronous replica, and it does not answer: synchronous_standby_names is %s; waiting: %d, the first for %s",
+		a.Names, a.Sessions, a.For.Round(time.Second))
+}
+
+// FindAwaited finds the synchronous replica for which commits have waited for longer than two seconds: of the sessions of
+// this role, which it sees without any right, or of all that it may see.
+func FindAwaited(ctx context.Context, db DB) (a Awaited, err error) {
+	const find = `
+select count(*), coalesce(max(clock_timestamp() - query_start), '0'), case when count(*) > 0 then coalesce(nullif(current_setting('synchronous_standby_names'), ''), 'empty now') else '' end
+from pg_stat_activity where wait_event = 'SyncRep' and query_start < clock_timestamp() - interval '2 seconds'`
+	err = db.QueryRow(ctx, find).Scan(&a.Sessions, &a.For, &a.Names)
+	return a, err
+}
+
 // LockedError is the error of tables that another session keeps locked.
 type LockedError struct {
 	By  []Blocker // the sessions to wait for, or to end; none if they had ended when they were looked for

@@ -19,7 +19,7 @@ var needed = []Rights{
 	{"idem_payloads", []string{"select", "insert", "update", "delete"}},
 	{"idem_archive", []string{"select", "update", "delete"}},
 	{"idem_prunes", []string{"select", "insert", "update"}},
-	{"idem_pauses", []string{"select", "update", "delete"}},
+	{"idem_pauses", []string{"select", "delete"}},
 	{"idem_audit", []string{"select"}},
 	{"idem_workers", []string{"select", "insert", "update", "delete"}},
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -34,4 +35,36 @@ select coalesce(current_schema(), ''), array(
 	order by place)`
 	err = db.QueryRow(ctx, schemas).Scan(&first, &having)
 	return first, having, err
+}
+
+// Redelivery is the time in which a provider may deliver an event again.
+const Redelivery = 31 * 24 * time.Hour
+
+// FindHidden returns a schema of the search_path in which events of a source have been stored lately, and whose tables are
+// hidden by those of an earlier schema: what is done there runs again when it is delivered again. It looks at 100,000 of them,
+// and returns "" if there is none, or none that the role may read.
+func FindHidden(ctx context.Context, db DB, source string) (schema string, err error) {
+	const hidden = `
+select n.nspname, has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select')
+from unnest(current_schemas(false)) with ordinality as path (name, place)
+join pg_namespace n on n.nspname = path.name join pg_class c on c.relnamespace = n.oid and c.relname = 'idem_events'
+order by place offset 1`
+	type set struct {
+		Schema   string
+		Readable bool
+	}
+	rows, _ := db.Query(ctx, hidden)
+	sets, err := pgx.CollectRows(rows, pgx.RowToStructByPos[set])
+	for _, s := range sets {
+		if !s.Readable {
+			continue
+		}
+		var has bool
+		err = db.QueryRow(ctx, `select exists (select from (select received_at from `+pgx.Identifier{s.Schema, "idem_events"}.Sanitize()+`
+			where event >= $1 || '/' and event < $1 || '0' limit 100000) lately where received_at > now() - $2::interval)`, source, Redelivery).Scan(&has)
+		if err != nil || has {
+			return s.Schema, err
+		}
+	}
+	return "", err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker/outbox"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
@@ -91,7 +92,7 @@ var defaults = limits{
 	lag:         64 << 20,
 	dead:        10_000,
 	notTaken:    time.Minute,
-	redelivery:  31 * 24 * time.Hour,
+	redelivery:  store.Redelivery,
 	silence:     5 * time.Minute,
 	used:        0.9,
 	statement:   time.Second,
@@ -129,6 +130,7 @@ var checks = []examine{
 	{"connections", session, asked(connections)},
 	{"durability", session, asked(durability)},
 	{"replication", session, asked(replication)},
+	{"replication", session, (*examination).awaited},
 	{"replication", session, (*examination).watched},
 	{"old snapshots", session, asked(snapshots)},
 	{"rights", session, asked(rights)},
@@ -152,7 +154,7 @@ var checks = []examine{
 }
 
 // first are the checks whose errors come before those of others: what a person who is called at night asks first.
-var first = []string{"connection", "failing", "parked", "workers", "locks", "refused", "webhook"}
+var first = []string{"connection", "replication", "failing", "parked", "workers", "locks", "refused", "webhook"}
 
 // Sort sorts findings: the worst first, and among these the events, the locks, the deliveries, the program, the
 // database.

@@ -150,7 +150,7 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 					p.Fatal(err)
 				}
 			},
-			Error, "the first set of tables along the search_path has no event", "_own has none, idemtest_",
+			Error, "the first set of tables along the search_path has no event", "_own has none",
 		},
 		{
 			"schemas", "a schema per tenant, beside the tables of others",
@@ -159,9 +159,34 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 				if err := idem.MigrateSchema(p.Context(), p.pool, own); err != nil {
 					p.Fatal(err)
 				}
-				p.exec(`insert into ` + own + `.idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
+				p.exec(`insert into ` + own + `.idem_events (event, type, key, state) values ('notes//e1', '', '', 'done');
+					insert into idem_events (event, type, key, state) values ('others//e1', '', '', 'done')`)
 			},
 			Info, "there are several sets of tables", "_own, idemtest_",
+		},
+		{
+			"schemas", "it was migrated, and has processed since",
+			func(p *patient) {
+				own := p.earlierSchema()
+				if err := idem.MigrateSchema(p.Context(), p.pool, own); err != nil {
+					p.Fatal(err)
+				}
+				p.exec(`insert into ` + own + `.idem_events (event, type, key, state) values ('notes//e2', '', '', 'done');
+					insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
+			},
+			Error, "its events are in two sets of tables", "is hidden",
+		},
+		{
+			"schemas", "tables that somebody made are later in it, and wait for whoever changes it",
+			func(p *patient) {
+				if err := idem.MigrateSchema(p.Context(), p.pool, p.earlierSchema()); err != nil {
+					p.Fatal(err)
+				}
+				parts := strings.Split(p.config.ConnConfig.RuntimeParams["search_path"], ", ")
+				p.session("search_path", parts[1]+", "+parts[0])
+				p.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
+			},
+			Error, "a later set of tables along the search_path has no event", "_own has none",
 		},
 		{
 			"parked", "a check that cannot be made says so, and the others go on",

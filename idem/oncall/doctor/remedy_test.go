@@ -255,3 +255,42 @@ func (p *patient) heals(damage func(*patient), check, evidence string, cure func
 	}
 	p.works("cured")
 }
+
+// It once printed idem migrate -schema: typed, done events ran again under green health.
+func TestAPathThatHidesTheTablesIsPutBackWhereItIsSet(t *testing.T) {
+	t.Parallel()
+	for name, made := range map[string]bool{"the first schema has no tables": false, "somebody has made tables in it": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t, idemtest.URL(t)).elsewhere("")
+			p.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done'); create schema shop`)
+			if made {
+				if err := idem.MigrateSchema(t.Context(), p.pool, "shop"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			delete(p.config.ConnConfig.RuntimeParams, "search_path")
+			delete(p.config.ConnConfig.RuntimeParams, "options") // which has one, too
+			name := pgx.Identifier{p.config.ConnConfig.Database}.Sanitize()
+			p.exec(`alter database ` + name + ` set search_path = shop, public`)
+			var found []Finding
+			for _, f := range p.check() {
+				if strings.Contains(f.Command, "migrate") {
+					t.Errorf("it makes tables: %s", f)
+				}
+				if f.Check == "schemas" {
+					found = append(found, f)
+				}
+			}
+			if want := "alter database " + name + " set search_path = public, shop"; len(found) != 1 || found[0].Severity != Error || found[0].Command != want {
+				t.Fatalf("it finds\n%s", printed(found))
+			}
+			p.follow(found[0])
+			p.wantNo("schemas", Error, "the first")
+			pool := p.connect(p.config.Copy())
+			if outcome, err := idem.NewInbox(pool, testkit.NewSource("notes")).Accept(t.Context(), idem.Event{ID: "e1", Type: "paid"}); outcome != idem.Duplicate || err != nil {
+				t.Errorf("the event that is done comes again: %s, %v", outcome, err)
+			}
+		})
+	}
+}

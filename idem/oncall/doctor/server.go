@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 const version = `
@@ -30,10 +31,10 @@ where current_setting('default_transaction_read_only')::bool and not pg_is_in_re
 // and the place where it is set. It tries again if that cancels this statement.
 func (e *examination) statementTimeout(ctx context.Context) (found []Finding, err error) {
 	var limit time.Duration
-	var source, role, database string
+	var s setting
 	for range 10 {
-		err = e.pool.QueryRow(ctx, `select make_interval(secs => setting::int / 1000.0), source, quote_ident(session_user), quote_ident(current_database())
-			from pg_settings where name = 'statement_timeout'`, mode).Scan(&limit, &source, &role, &database)
+		err = e.pool.QueryRow(ctx, `select make_interval(secs => setting::int / 1000.0), `+settingOf, mode, "statement_timeout").
+			Scan(&limit, &s.Value, &s.Source, &s.Role, &s.Database)
 		if !pgtx.Canceled(err) {
 			break
 		}
@@ -44,23 +45,46 @@ func (e *examination) statementTimeout(ctx context.Context) (found []Finding, er
 	f := Finding{
 		Severity: Error, Problem: "Postgres cancels statements so soon that events fail as soon as it has something to do", Evidence: "statement_timeout is " + limit.String(),
 	}
-	switch source {
-	case "user":
-		f.Command = "alter role " + role + " reset statement_timeout"
-	case "database":
-		f.Command = "alter database " + database + " reset statement_timeout"
-	case "database user":
-		f.Command = "alter role " + role + " in database " + database + " reset statement_timeout"
-	case "global":
-		f.Command = "alter role all reset statement_timeout"
-	case "configuration file":
+	switch f.Command = s.alter("reset statement_timeout"); {
+	case s.Source == "configuration file":
 		f.Command = "alter system set statement_timeout = 0; select pg_reload_conf()"
-	case "client":
-		f.Remedy = "remove statement_timeout from the connection string or the configuration of the pool, or have it be a minute"
-	default:
-		f.Remedy = "remove statement_timeout from what the application does with each connection, such as AfterConnect of its pool, or from its pooler"
+	case f.Command == "":
+		f.Remedy = "remove statement_timeout, or have it be a minute: it is set " + s.place()
 	}
 	return []Finding{f}, nil
+}
+
+// setting is a parameter of this session, and where it is set.
+type setting struct{ Value, Source, Role, Database string }
+
+const settingOf = `setting, source, quote_ident(session_user), quote_ident(current_database()) from pg_settings where name = $1`
+
+// alter returns the statement that sets or resets it where it is set; "" if that is no statement's to change.
+func (s setting) alter(change string) string {
+	switch s.Source {
+	case "user":
+		return "alter role " + s.Role + " " + change
+	case "database":
+		return "alter database " + s.Database + " " + change
+	case "database user":
+		return "alter role " + s.Role + " in database " + s.Database + " " + change
+	case "global":
+		return "alter role all " + change
+	}
+	return ""
+}
+
+// place says where it is set.
+func (s setting) place() string {
+	switch s.Source {
+	case "default":
+		return "nowhere: set it for the role"
+	case "configuration file":
+		return "in the configuration file of Postgres"
+	case "client":
+		return "in the connection string or the configuration of the pool, or in PGOPTIONS"
+	}
+	return "by what the application does with each connection, such as AfterConnect of its pool, or by its pooler"
 }
 
 // A crash of the server loses committed work.
@@ -80,13 +104,30 @@ from (
 	from pg_stat_replication where not pg_is_in_recovery()
 ) r (name, state, lag) where lag > @lag
 union all
-select 'error', 'commits wait for a replica, and none is connected that counts: nothing is stored', 'synchronous_standby_names is ' || names,
-	'start the replica, or accept that a failover may lose the last moment', $$alter system set synchronous_standby_names = ''; select pg_reload_conf()$$
-from current_setting('synchronous_standby_names') names
-where names <> '' and not pg_is_in_recovery() and pg_has_role('pg_read_all_stats', 'usage') and not exists (select from pg_stat_replication where sync_state in ('sync', 'quorum'))
-union all
 select 'info', 'this role may not see the lag of replicas', 'it is no member of pg_read_all_stats', 'grant pg_monitor to it, or ask with another role', ''
 where not pg_is_in_recovery() and not pg_has_role('pg_read_all_stats', 'usage')`
+
+// awaited finds a synchronous replica that commits wait for. The role sees its own sessions that wait, and with more rights
+// that no such replica is connected.
+func (e *examination) awaited(ctx context.Context) ([]Finding, error) {
+	a, err := store.FindAwaited(ctx, e.db)
+	if err != nil {
+		return nil, err
+	}
+	if a.Names == "" {
+		a.Names, err = one[string](ctx, e, `
+select coalesce((select names from current_setting('synchronous_standby_names') names
+	where not pg_is_in_recovery() and pg_has_role('pg_read_all_stats', 'usage') and not exists (select from pg_stat_replication where sync_state in ('sync', 'quorum'))), '')`)
+	}
+	if err != nil || a.Names == "" {
+		return nil, err
+	}
+	return []Finding{{
+		Severity: Error, Problem: "commits wait for a replica, and none is connected that counts: nothing is stored",
+		Evidence: fmt.Sprintf("synchronous_standby_names is %s; %s, the first for %s", a.Names, counted(a.Sessions, "session waits", "sessions wait"), a.For.Round(time.Second)),
+		Remedy:   "start the replica, or accept that a failover may lose the last moment", Command: `alter system set synchronous_standby_names = ''; select pg_reload_conf()`,
+	}}, nil
+}
 
 // watched finds a pool that does not notice a canceled wait for a synchronous replica.
 func (e *examination) watched(ctx context.Context) ([]Finding, error) {

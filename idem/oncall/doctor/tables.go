@@ -121,43 +121,98 @@ select 'warning', 'autovacuum is behind', format('%s has %s dead rows and %s liv
 	'if the dead rows stay, see the old snapshots; if it happens again, raise autovacuum_max_workers or its cost limit', 'vacuum ' || name
 from tables where dead > greatest(@dead, live / 5)`
 
-// schemas finds tables that the search_path hides, or that a first schema without
-// tables is about to hide.
+// schemas finds that the search_path leads, or is about to lead, to other tables than those that the events are in. Its
+// remedy makes no tables: with a second set, what is done in the first one runs again.
 func (e *examination) schemas(ctx context.Context) ([]Finding, error) {
 	first, having, err := store.Schemas(ctx, e.db)
 	if err != nil || len(having) == 0 {
 		return nil, err
 	}
 	if having[0] != first {
-		return []Finding{{
+		f := Finding{
 			Severity: Error, Problem: "the first schema of the search_path has no tables, and a later one has: whoever makes them there makes done events run again",
 			Evidence: fmt.Sprintf("%s has none, the tables are in %s", first, strings.Join(having, ", ")),
-			Remedy:   fmt.Sprintf("put %s first in the search_path of this role or connection; only if %s is to have its own", having[0], first),
-			Command:  "idem migrate -schema " + first,
-		}}, nil
+		}
+		f.Remedy, f.Command, err = e.pathBack(ctx, having[0])
+		return []Finding{f}, err
 	}
 	if len(having) == 1 {
 		return nil, nil
 	}
-	f := Finding{
-		Severity: Info, Problem: "there are several sets of tables along the search_path, and the first one is used",
-		Evidence: "in the schemas " + strings.Join(having, ", "),
+	empty, err := e.without(ctx, having)
+	if err != nil {
+		return nil, err
 	}
-	for n, schema := range having {
+	sets := "in the schemas " + strings.Join(having, ", ")
+	if empty == having[0] && len(having) > 1 {
+		f := Finding{
+			Severity: Error, Problem: "the first set of tables along the search_path has no event, and a later one has: those that are done run again, and those that wait are not processed",
+			Evidence: fmt.Sprintf("%s; %s has none", sets, empty),
+		}
+		f.Remedy, f.Command, err = e.pathBack(ctx, having[1])
+		f.Remedy = fmt.Sprintf("unless %s is new on purpose, ", empty) + f.Remedy
+		return []Finding{f}, err
+	}
+	if empty != "" {
+		return []Finding{{
+			Severity: Error, Problem: "a later set of tables along the search_path has no event: where it comes first, events that are done run again",
+			Evidence: fmt.Sprintf("%s; %s has none", sets, empty), Remedy: fmt.Sprintf("take %s out of the search_path; drop its tables if nobody uses them", empty),
+		}}, nil
+	}
+	found, err := e.ofEach(func(s source) (*Finding, error) {
+		hidden, err := store.FindHidden(ctx, e.db, s.name)
+		if err != nil || hidden == "" {
+			return nil, err
+		}
+		return &Finding{
+			Severity: Error, Problem: "its events are in two sets of tables: those that are done in the hidden one run again when they are delivered again, and those that wait there are not processed",
+			Evidence: fmt.Sprintf("%s; the events are stored in %s, and %s is hidden", sets, having[0], hidden),
+			Remedy: fmt.Sprintf("stop the application; copy the rows of idem_events and idem_payloads that one set lacks from the other, and drop that; only then start it, with the set that is left first in the search_path. "+
+				"If %s is no more than another program's, take it out of the search_path", hidden),
+		}, nil
+	})
+	if err != nil || found != nil {
+		return found, err
+	}
+	return []Finding{{Severity: Info, Problem: "there are several sets of tables along the search_path, and the first one is used", Evidence: sets}}, nil
+}
+
+// without returns the first of these schemas that has no event; "" if each has one.
+func (e *examination) without(ctx context.Context, schemas []string) (string, error) {
+	for _, schema := range schemas {
 		has, err := one[bool](ctx, e, `select exists (select from `+pgx.Identifier{schema, "idem_events"}.Sanitize()+`)`)
 		if err != nil {
-			return []Finding{f}, fmt.Errorf("looking for events in schema %s: %w", schema, err)
+			return "", fmt.Errorf("looking for events in schema %s: %w", schema, err)
 		}
-		if has && n > 0 {
-			f.Severity, f.Problem = Error, "the first set of tables along the search_path has no event, and a later one has: those that are done run again, and those that wait are not processed"
-			f.Evidence = fmt.Sprintf("%s has none, %s has", having[0], schema)
-			f.Remedy = fmt.Sprintf("put %s first in the search_path of this role or connection, unless %s is new on purpose", schema, having[0])
-		}
-		if has {
-			break
+		if !has {
+			return schema, nil
 		}
 	}
-	return []Finding{f}, nil
+	return "", nil
+}
+
+// pathBack says how a schema becomes the first of the search_path, at the place where that is set.
+func (e *examination) pathBack(ctx context.Context, schema string) (remedy, command string, err error) {
+	found, err := all[setting](ctx, e, "select "+settingOf, "search_path")
+	if err != nil {
+		return "", "", err
+	}
+	s := found[0]
+	quoted, err := one[string](ctx, e, `select quote_ident($1)`, schema)
+	if err != nil {
+		return "", "", err
+	}
+	path := []string{quoted}
+	for other := range strings.SplitSeq(s.Value, ",") {
+		if other = strings.TrimSpace(other); other != schema && other != quoted {
+			path = append(path, other)
+		}
+	}
+	remedy = fmt.Sprintf("put %s back as the first schema of the search_path, and start the application again", schema)
+	if command = s.alter("set search_path = " + strings.Join(path, ", ")); command == "" {
+		remedy += ": it is set " + s.place()
+	}
+	return remedy, command, nil
 }
 
 // The migrations insert rows of no source into idem_payloads.

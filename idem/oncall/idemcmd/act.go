@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -221,7 +222,7 @@ func (p *program) do(ctx context.Context, o *operator.Operator, plan *operator.P
 		bar.what = command.Text("trying %s", d.Source)
 	}
 	o.Progress, o.Failed = bar.show, bar.failure
-	r, err := plan.Do(ctx, p.reason)
+	r, err := p.await(ctx, plan)
 	bar.end()
 	if err != nil {
 		return p.brokenOff(ctx, plan, r, err)
@@ -250,6 +251,40 @@ func (p *program) do(ctx context.Context, o *operator.Operator, plan *operator.P
 		err = errSaid
 	}
 	return err
+}
+
+// await carries a plan out. A commit waits for a synchronous replica without an end: await gives up then, and says so.
+func (p *program) await(ctx context.Context, plan *operator.Plan) (operator.Result, error) {
+	type end struct {
+		result operator.Result
+		err    error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		r, err := plan.Do(ctx, p.reason)
+		ended <- end{r, err}
+	}()
+	for {
+		select {
+		case e := <-ended:
+			return e.result, e.err
+		case <-time.After(p.patience):
+		}
+		if waits := p.awaited(ctx); waits != nil {
+			return operator.Result{}, fmt.Errorf("%w: it is not known whether this is done: see idem audit once the replica is back", waits)
+		}
+	}
+}
+
+// awaited returns an error that says for what commits wait; nil if they do not, or if that cannot be asked.
+func (p *program) awaited(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.patience)
+	defer cancel()
+	a, err := store.FindAwaited(ctx, p.pool)
+	if err != nil || a.Names == "" {
+		return nil
+	}
+	return fmt.Errorf("%s: start the replica, see idem doctor", a)
 }
 
 // done is the result of an action, as JSON.

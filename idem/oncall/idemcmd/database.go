@@ -45,6 +45,11 @@ func (p *program) open(ctx context.Context, v *verb) (err error) {
 	if v.noTables && errors.As(err, new(*store.LockedError)) { // which is what doctor says, and migrate waits for
 		return nil
 	}
+	if err == nil && v.acts {
+		if err = p.awaited(ctx); err != nil {
+			err = fmt.Errorf("nothing was changed: %w", err)
+		}
+	}
 	if err == nil {
 		err = p.openSources(ctx, v)
 	}

@@ -135,16 +135,6 @@ func TestTheFirstCommandNamesTheFaultAndItsRemedyRunsAsTyped(t *testing.T) {
 			},
 			"migrations", "the tables lack migrations", "idem migrate",
 		},
-		"another schema is first": {
-			func(s *shop) func() {
-				own := s.text(`select current_schema()`) + "_own"
-				s.exec(`create schema ` + own)
-				s.Cleanup(func() { s.exec(`drop schema ` + own + ` cascade`) })
-				s.url = strings.Replace(s.url, "search_path%3D", "search_path%3D"+own+"%2C", 1)
-				return nil
-			},
-			"schemas", "the first schema of the search_path has no tables", "idem migrate -schema SCHEMA_own",
-		},
 		"autovacuum is off for a table": {
 			func(s *shop) func() {
 				s.exec(`alter table idem_payloads set (autovacuum_enabled = off)`)
@@ -179,7 +169,7 @@ func TestTheFirstCommandNamesTheFaultAndItsRemedyRunsAsTyped(t *testing.T) {
 			if status, _, _ := s.idem("doctor"); status != command.Attention {
 				t.Errorf("exit status %d", status)
 			}
-			run := strings.NewReplacer("PID", fmt.Sprint(s.pid), "SCHEMA", s.text(`select current_schema()`), "ROLE", s.text(`select current_schema()`)+"_app").Replace(c.run)
+			run := strings.NewReplacer("PID", fmt.Sprint(s.pid), "ROLE", s.text(`select current_schema()`)+"_app").Replace(c.run)
 			if found[0].Command != run {
 				t.Fatalf("it says %s, want %s", found[0].Command, run)
 			}
