@@ -280,5 +280,5 @@ func ExampleNewCanary() {
 	}
 	// Output:
 	// <nil>
-	// asaas true it was handled
+	// asaas true it was handled; it commits nothing, so it does not show that commits wait
 }

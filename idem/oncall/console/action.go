@@ -51,6 +51,7 @@ type asked struct {
 	verb
 	*operator.Plan
 	Choice choice
+	Behind int64              // later events, which go on once these are discarded
 	Shown  string             // the marks of the events
 	First  []idem.StoredEvent // of them
 	Sure   bool               // whether the source's name is to be typed: it is final, and about all events or named ones
@@ -108,6 +109,11 @@ func (v *visit) confirm(ctx context.Context) error {
 		return err
 	}
 	v.hideErrors(a.First)
+	if a.Name == "discard" {
+		if a.Behind, err = a.Plan.Behind(ctx); err != nil {
+			return err
+		}
+	}
 	return v.render(http.StatusOK, "confirm", v.say(a.Label)+"?", a)
 }
 
@@ -169,6 +175,8 @@ func told(err error) error {
 		return refuse(http.StatusConflict, "This action does not run any more: nothing was done.")
 	case errors.Is(err, operator.ErrStopped):
 		return refuse(http.StatusConflict, "Somebody has stopped this action already: it ends after the event that it is at.")
+	case errors.Is(err, operator.ErrNotPaused):
+		return refuse(http.StatusConflict, "There is no such pause any more: nothing was done.")
 	case errors.Is(err, operator.ErrNoWorkers):
 		return refuse(http.StatusConflict, "No workers of this source are alive, and requeued events would wait for them: nothing was done. Replay the events, or start the program that runs the workers.")
 	}

@@ -5,6 +5,9 @@ import (
 	"context"
 	"html/template"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
@@ -136,4 +139,53 @@ func (v *visit) release(context.Context) error {
 		defer s.held.Forget()
 		return op.Record(ctx, "release queue", "queue "+id, reason, func(ctx context.Context) (string, error) { return queues.Release(ctx, id) })
 	})
+}
+
+// pausedText says which events are paused.
+func (v *visit) pausedText(p operator.Pause) string {
+	of := strings.TrimSpace(p.Type + " " + p.Key)
+	if of == "" {
+		return v.say("all events")
+	}
+	return of
+}
+
+// pause has no event of a type or an entity begin for some hours.
+func (v *visit) pause(ctx context.Context) error {
+	form, s := v.r.PostForm, v.source
+	hours, err := strconv.Atoi(form.Get("hours"))
+	reason := reasonOf(form)
+	switch {
+	case err != nil || hours < 1 || hours > int(operator.MaxPause/time.Hour):
+		return refuse(http.StatusBadRequest, "Say for how many hours, %s at most: nothing was done.", int64(operator.MaxPause/time.Hour))
+	case reason == "":
+		return refuse(http.StatusBadRequest, "Say why: nothing was done. Go back, and fill in the reason.")
+	}
+	plan, err := v.operator().PlanPause(ctx, pauseIn(form), time.Duration(hours)*time.Hour)
+	if err != nil {
+		return err
+	}
+	return v.begin("pause", func(ctx context.Context) error {
+		defer s.counts.Forget()
+		_, err := plan.Do(ctx, reason)
+		return err
+	})
+}
+
+// resume ends a pause.
+func (v *visit) resume(ctx context.Context) error {
+	s := v.source
+	plan, err := v.operator().PlanResume(ctx, pauseIn(v.r.PostForm))
+	if err != nil {
+		return err
+	}
+	return v.begin("resume", func(ctx context.Context) error {
+		defer s.counts.Forget()
+		_, err := plan.Do(ctx, reasonOf(v.r.PostForm))
+		return err
+	})
+}
+
+func pauseIn(form url.Values) operator.Pause {
+	return operator.Pause{Type: strings.TrimSpace(form.Get("type")), Key: strings.TrimSpace(form.Get("entity"))}
 }

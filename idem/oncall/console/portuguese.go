@@ -300,7 +300,21 @@ var portuguese = lang.Catalog{
 	"This page takes %s only.":                                                                                                             "Esta página só aceita %s.",
 	"This form is not from this page, and was refused: %s.":                                                                                "Este formulário não é desta página e foi recusado: %s.",
 	"The form cannot be read.":                                                                                                             "Não foi possível ler o formulário.",
-	"The form has bytes that are not text.":                                                                                                "O formulário tem bytes que não são texto.",
+	"Paused until %s: %s. By %s: %s.":                                                                                                      "Em pausa até %s: %s. Por %s: %s.",
+	"all events":                                                                                                                           "todos os eventos",
+	"Paused until:":                                                                                                                        "Em pausa até:",
+	"Resume":                                                                                                                               "Retomar",
+	"Pause…":                                                                                                                               "Pausar…",
+	"Pause":                                                                                                                                "Pausar",
+	"Hours":                                                                                                                                "Horas",
+	"Type (all, if it is empty)":                                                                                                           "Tipo (todos, se vazio)",
+	"Entity (all, if it is empty)":                                                                                                         "Entidade (todas, se vazio)",
+	"No such event begins meanwhile. Deliveries are stored and answered. Later events of an entity wait. Then all are due.": "Nesse tempo nenhum evento desses começa. As entregas são gravadas e respondidas. Eventos posteriores de uma entidade esperam. Depois todos ficam prontos.",
+	"Say for how many hours, %s at most: nothing was done.":                                                                 "Diga por quantas horas, no máximo %s: nada foi feito.",
+	"There is no such pause any more: nothing was done.":                                                                    "Essa pausa não existe mais: nada foi feito.",
+	"%s event waits behind them, and would go on.":                                                                          "%s evento espera atrás deles, e seguiria.",
+	"%s events wait behind them, and would go on.":                                                                          "%s eventos esperam atrás deles, e seguiriam.",
+	"The form has bytes that are not text.":                                                                                 "O formulário tem bytes que não são texto.",
 }
 
 // inTrail holds the Portuguese of what the audit trail stores, in English, see recorded: numbers, and what
@@ -308,6 +322,7 @@ var portuguese = lang.Catalog{
 var inTrail = map[string]string{
 	"replay": "reprocessamento", "dry replay": "execução de teste", "requeue": "recolocação na fila", "discard": "descarte", "erase": "exclusão de dados",
 	"acknowledge": "reconhecimento", "unacknowledge": "reconhecimento desfeito", "stop": "interrupção", "reveal": "consulta ao payload", "release queue": "reativação da fila",
+	"pause": "pausa", "resume": "retomada", "rerun": "nova execução", "events %s": "eventos: %s", "until %s": "até %s",
 	"import": "importação", "rescope": "mudança de conta", "prune": "limpeza", "readmit": "readmissão",
 
 	"states %s": "estado: %s", "accounts %s": "conta: %s", "types %s": "tipo: %s", "entities %s": "entidade: %s", "ids %s": "id: %s", "id %s": "id: %s", "account %s": "conta: %s",

@@ -86,6 +86,9 @@ func (v *visit) faults(s *source, now latest.Reading[operator.State], queues lat
 		add("workers", "events?state=pending&", bad, count(v.lang, n.Pending.Events, "No workers are alive, and %s event waits for them: start the program that runs the inbox.",
 			"No workers are alive, and %s events wait for them: start the program that runs the inbox."))
 	}
+	for _, p := range n.Pauses {
+		add("paused", "", warn, said(v.lang, "Paused until %s: %s. By %s: %s.", p.Until.UTC().Format("2006-01-02 15:04 MST"), v.pausedText(p), p.Actor, p.Reason))
+	}
 	if n.Failing.Events > 0 {
 		add("retrying", "events?state=failing&", warn, count(v.lang, n.Failing.Events, "%s event has failed, and is tried again by itself: see the error.",
 			"%s events have failed, and are tried again by themselves: see the errors."))

@@ -147,6 +147,7 @@ var checks = []examine{
 	{"retention", session, (*examination).retention},
 	{"failing", tables, (*examination).failing},
 	{"parked", tables, (*examination).parked},
+	{"paused", tables, (*examination).paused},
 	{"workers", tables, (*examination).workers},
 	{"stuck", tables, (*examination).stuck},
 	{"conflicts", tables, (*examination).conflicts},

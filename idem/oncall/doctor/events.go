@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
 // ofEach asks about the events of each source.
@@ -47,6 +48,29 @@ func (e *examination) failing(ctx context.Context) ([]Finding, error) {
 			f.Problem = "%s, and no workers are alive to try them again"
 		}
 		f.Problem = fmt.Sprintf(f.Problem, counted(t.Events, "event fails", "events fail"))
+	})
+}
+
+// paused finds events that do not begin because a person has decided so.
+func (e *examination) paused(ctx context.Context) ([]Finding, error) {
+	return e.ofEach(func(s source) (*Finding, error) {
+		pauses, err := store.ListPauses(ctx, e.db, s.name)
+		if err != nil || len(pauses) == 0 {
+			return nil, err
+		}
+		f := &Finding{Severity: Warning, Problem: "events are paused: deliveries are stored, and none of these events begins", Remedy: "let it end, or end it"}
+		f.Command = "idem resume -source " + s.name
+		if of := pauses[0]; of.Type != "" {
+			f.Command += " -type " + of.Type
+		}
+		if of := pauses[0]; of.Key != "" {
+			f.Command += " -entity '" + of.Key + "'"
+		}
+		for _, p := range pauses {
+			f.Evidence = strings.TrimPrefix(fmt.Sprintf("%s; %s, until %s, by %s: %s",
+				f.Evidence, operator.Pause(p), p.Until.UTC().Format("2006-01-02 15:04 MST"), p.Actor, p.Reason), "; ")
+		}
+		return f, nil
 	})
 }
 

@@ -78,3 +78,27 @@ func TestADoneEventIsRunOnceMoreOnPurpose(t *testing.T) {
 	s.prebuilt()
 	s.wantSays(command.Misused, "this program has no handlers", rerun...)
 }
+
+func TestStatsAndDoctorSayWhatIsPaused(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.accept("evt_1 paid pay_1")
+	testkit.KeepAlive(s, s.pool, "notes")
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"events of notes: paused", []string{"pause", "-entity", "pay_1", "-for", "2h", "-reason", "ticket 7", "-as", "ana", "-yes"}},
+		{"Paused are events of notes, of pay_1, until 2", []string{"stats"}},
+		{", by ana: ticket 7. To end it: idem resume.", []string{"stats"}},
+		{`"pauses":[{"entity":"pay_1","at":"`, []string{"stats", "-json"}},
+		{"paused: notes: events are paused", []string{"doctor"}},
+		{"of pay_1, until 2", []string{"doctor"}},
+		{"run: idem resume -source notes -entity 'pay_1'", []string{"doctor"}},
+		{"events of notes: resumed", []string{"resume", "-source", "notes", "-entity", "pay_1", "-yes"}},
+	} {
+		if _, out, complaints := s.idem(c.args...); !strings.Contains(out, c.says) {
+			t.Errorf("idem %q does not say %q:\n%s%s", c.args, c.says, out, complaints)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
@@ -22,6 +23,8 @@ type backlog struct {
 	Parked       count     `json:"parked"`
 	Acknowledged int64     `json:"acknowledged"`
 	BlockedKeys  int64     `json:"blocked_keys"`
+
+	Pauses []operator.Pause `json:"pauses,omitempty"`
 }
 
 // count is the events in one state.
@@ -56,7 +59,7 @@ func (p *program) stats(ctx context.Context) error {
 		}
 		all = append(all, backlog{
 			p.now().UTC().Truncate(time.Second), o.SourceName(), alive, newCount(s.Pending), newCount(s.Failing),
-			newCount(s.Unhandled), newCount(s.Parked), s.Acknowledged, s.BlockedKeys,
+			newCount(s.Unhandled), newCount(s.Parked), s.Acknowledged, s.BlockedKeys, s.Pauses,
 		})
 	}
 	if !p.json {
@@ -89,6 +92,11 @@ func (p *program) printStats(all []backlog) error {
 	}
 	if failing || parked || blocked {
 		fmt.Fprintln(p.Stdout)
+	}
+	for _, b := range all {
+		for _, one := range b.Pauses {
+			fmt.Fprintln(p.Stdout, terminal.Clean(command.Text("Paused are events of %s, %s, until %s, by %s: %s. To end it: idem resume.", b.Source, one.String(), p.at(one.Until), one.Actor, one.Reason)))
+		}
 	}
 	if failing {
 		fmt.Fprintln(p.Stdout, "Failing events are tried again: idem list -failed shows why.")

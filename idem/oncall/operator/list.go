@@ -164,6 +164,8 @@ type State struct {
 	Standing         int64 // events that wait behind a parked one
 	StandingEntities int64 // entities of those
 
+	Pauses []Pause // that are in effect
+
 	Workers []Worker // of all processes, also dead ones until others notice; none of a receiver without workers
 }
 
@@ -197,6 +199,11 @@ func (o *Operator) State(ctx context.Context) (s State, err error) {
 		if s.Standing, s.StandingEntities, err = store.CountStanding(ctx, db, o.SourceName()); err != nil {
 			return s, err
 		}
+		pauses, err := store.ListPauses(ctx, db, o.SourceName())
+		if err != nil {
+			return s, err
+		}
+		s.Pauses = each(pauses, func(p store.Pause) Pause { return Pause(p) })
 		workers, err := store.ListWorkers(ctx, db, o.SourceName())
 		s.Workers = each(workers, func(w store.Worker) Worker {
 			return Worker{Host: w.Host, PID: w.PID, StartedAt: w.StartedAt, Silent: w.Silent.Abs(), Alive: w.Silent.Abs() <= store.Alive}
