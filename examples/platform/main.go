@@ -68,11 +68,17 @@ func run(ctx context.Context, database string, accounts list) error {
 	unmatched := &charges.Unmatched{DB: pool, Known: `
 		exists (select from orders o where o.scope = c.scope and o.id = c.external_reference)`}
 
+	parts, checks := []idem.Part{inbox, watches}, []health.Part{inbox, watches, unmatched}
+	for scope, client := range accounts.clients() {
+		daily := &charges.Daily{Client: client, DB: pool, Scope: scope, Orders: paid}
+		parts, checks = append(parts, daily), append(checks, daily)
+	}
+
 	mux := http.NewServeMux()
 	mux.Handle("POST /webhooks/asaas/{account}", inbox)
-	mux.Handle("GET /health/webhooks", health.New(inbox, watches, unmatched))
+	mux.Handle("GET /health/webhooks", health.New(checks...))
 	server := &http.Server{Addr: cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080"), Handler: mux}
-	return idem.Serve(ctx, server, inbox, watches)
+	return idem.Serve(ctx, server, parts...)
 }
 
 // newEvents returns a dispatcher for all accounts. An event's scope is the account that its

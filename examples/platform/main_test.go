@@ -280,7 +280,9 @@ func TestTheProgramWatchesEachAccount(t *testing.T) {
 			body := make([]byte, 1<<16)
 			n, _ := answer.Body.Read(body)
 			answer.Body.Close()
-			if said := string(body[:n]); strings.Contains(said, "of 2 accounts 2: platform: the account has no webhook") && strings.Contains(said, "ana: the account has no webhook") {
+			said := string(body[:n])
+			if strings.Contains(said, "of 2 accounts 2: platform: the account has no webhook") && strings.Contains(said, "ana: the account has no webhook") &&
+				strings.Count(said, "the last run came to its end at") == 2 { // of each account's charges
 				break
 			}
 		}
