@@ -17,7 +17,7 @@ func TestEveryActionByMouse(t *testing.T) {
 	t.Parallel()
 	b := newTab(t)
 	b.accept(received("e1", "a"), received("e2", "b"), received("e3", "c"), received("e4", "d"), received("e5", "e"))
-	b.open("")
+	b.openCounted()
 	b.wantText("5\nparked", "The provider has stopped its queue payments: nothing is delivered.", "stopped: nothing is delivered", "13 d 5 h")
 
 	b.click("a", "5 parked")
@@ -71,10 +71,11 @@ func TestEveryActionByMouse(t *testing.T) {
 	b.wantText("2 events", "e4", "e5")
 
 	b.open("")
+	b.awaitText("Probe, then resume")
 	b.click("button", "Probe, then resume")
 	b.wantText("the probe passed, the queue was resumed")
 	b.open("")
-	b.wantText("delivers")
+	b.awaitText("delivers")
 }
 
 // focused says what has the focus, and whether one sees that.
@@ -247,7 +248,7 @@ func TestHostileTextsDoNothing(t *testing.T) {
 			t.Errorf("%s has elements of the text: %d", where, made)
 		}
 	}
-	b.open("")
+	b.openCounted()
 	b.click("a", "1 parked")
 	check("the list")
 	if response, err := chromedp.RunResponse(b.ctx, chromedp.Click(chromedp.CSS("td a"))); err != nil || response.Status != 200 {

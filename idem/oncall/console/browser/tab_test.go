@@ -173,6 +173,14 @@ func (b *tab) open(address string) {
 	b.do(chromedp.Navigate(b.url + address))
 }
 
+// openCounted goes to the overview, which is shown without its numbers where they take more than a moment.
+func (b *tab) openCounted() {
+	b.Helper()
+	for counted := false; !counted; counted = eval[bool](b, `document.querySelector(".tiles") != null`) {
+		b.open("")
+	}
+}
+
 // click clicks on what has a text, and waits for the page that it leads to.
 func (b *tab) click(element, text string) {
 	b.Helper()

@@ -269,7 +269,7 @@ func TestWhatIsWrongFiresBeforeAsaasStopsTheQueue(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		open   func(*pgxpool.Pool, idem.Source) receiver
-		works  bool
+		works  bool             // whether workers are alive, and process what is due at the end of each minute
 		at     func(*shop, int) // the events of a minute
 		want   map[string]int   // the alerts, and the minute until which each must fire
 		more   map[string]bool  // others that may fire, too
@@ -290,9 +290,6 @@ func TestWhatIsWrongFiresBeforeAsaasStopsTheQueue(t *testing.T) {
 			"work first, one charge has no order", first, true,
 			func(s *shop, minute int) {
 				s.fails["pay_60"] = true
-				if minute == 0 {
-					s.workersElsewhere()
-				}
 				if minute == 60 {
 					s.pays("pay_60")
 				}
@@ -339,6 +336,9 @@ func TestWhatIsWrongFiresBeforeAsaasStopsTheQueue(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t, c.open)
+			if c.works {
+				s.workersElsewhere()
+			}
 			for minute := range sixteenHours {
 				c.at(s, minute)
 				s.pass(c.works)
