@@ -16,8 +16,8 @@ type PaymentFilter struct {
 	CreditedFrom, CreditedTo Date   // when its money is to come; a card keeps the day when it is given back
 }
 
-// Payments lists up to 100 charges that are not removed, from the row offset on. Asaas promises no order of the rows, and
-// they move when charges are made or removed meanwhile: package charges reads them so that none is missed.
+// Payments lists up to 100 charges that are not removed, from the row offset on. Asaas promises no order of the rows,
+// and they move when charges are made or removed meanwhile: package charges reads them so that none is missed.
 //
 // See https://docs.asaas.com/reference/list-payments.
 func (c *Client) Payments(ctx context.Context, f PaymentFilter, offset int) (*PaymentPage, error) {
@@ -30,33 +30,34 @@ func (c *Client) Payments(ctx context.Context, f PaymentFilter, offset int) (*Pa
 	return send[PaymentPage](ctx, c, operation{name: "Payments", method: http.MethodGet, path: "/payments", query: query})
 }
 
-// CreatePayment makes a charge. Asaas makes another one each time that it is called: there is no key of idempotency. So
-// store the order first, give its id as ExternalReference, and look for a charge with it, by [Client.Payments], before you
-// call CreatePayment. If the Outcome of the error is [CallUnknown], the charge may have been made: wait some minutes, and
-// look again. The guide docs/create-a-charge.md has a function that does all of that.
+// CreatePayment makes a charge. Asaas makes another one each time that it is called: there is no key of idempotency.
+// So store the order first, give its id as ExternalReference, and look for a charge with it, by [Client.Payments],
+// before you call CreatePayment. If the Outcome of the error is [CallUnknown], the charge may have been made: wait
+// some minutes, and look again. The guide docs/create-a-charge.md has a function that does all of that.
 //
 // See https://docs.asaas.com/reference/create-new-payment.
 func (c *Client) CreatePayment(ctx context.Context, p PaymentCreate) (*Payment, error) {
 	return send[Payment](ctx, c, operation{name: "CreatePayment", method: http.MethodPost, path: "/payments", body: p})
 }
 
-// Payment returns a charge as it is now. The error is an [*APIError] with the status 404 for one that Asaas does not show: it
-// may be removed, or belong to the account of another key.
+// Payment returns a charge as it is now. The error is an [*APIError] with the status 404 for one that Asaas does not
+// show: it may be removed, or belong to the account of another key.
 //
 // See https://docs.asaas.com/reference/retrieve-a-single-payment.
 func (c *Client) Payment(ctx context.Context, id string) (*Payment, error) {
 	return send[Payment](ctx, c, operation{name: "Payment", method: http.MethodGet, path: "/payments/{id}", id: id})
 }
 
-// Customer returns a customer, for whose charges see Customer of [Payment]. It has personal data, which are not printed.
+// Customer returns a customer, for whose charges see Customer of [Payment]. It has personal data, which are not
+// printed.
 //
 // See https://docs.asaas.com/reference/retrieve-a-single-customer.
 func (c *Client) Customer(ctx context.Context, id string) (*Customer, error) {
 	return send[Customer](ctx, c, operation{name: "Customer", method: http.MethodGet, path: "/customers/{id}", id: id})
 }
 
-// Statement lists up to 100 movements of the account's money between two days, first and last, from the row offset on: fees and
-// transfers, and those of charges, whatever their age.
+// Statement lists up to 100 movements of the account's money between two days, first and last, from the row offset
+// on: fees and transfers, and those of charges, whatever their age.
 //
 // See https://docs.asaas.com/reference/retrieve-extract.
 func (c *Client) Statement(ctx context.Context, from, until Date, offset int) (*TransactionPage, error) {

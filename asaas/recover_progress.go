@@ -201,9 +201,9 @@ func (o Owed) String() string {
 // owedAfter is the time for which a pending event may be due: workers take it, or are too few.
 const owedAfter = time.Minute
 
-// ListOwed counts, by their type, most of them first, the events that are parked; those that have failed
-// and that an inbox's workers try again; those that wait for one of these; and others that are pending and that no workers
-// have taken for a minute. To replay those that are parked, after a fix:
+// ListOwed counts, by their type, most of them first, the events that are parked; those that have failed and that an
+// inbox's workers try again; those that wait for one of these; and others that are pending and that no workers have
+// taken for a minute. To replay those that are parked, after a fix:
 //
 //	replayed, err := inbox.Replay(ctx, idem.Filter{States: []idem.State{idem.StateParked}})
 func ListOwed(ctx context.Context, events EventStore) ([]Owed, error) {

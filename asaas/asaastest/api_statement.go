@@ -40,8 +40,9 @@ func (f *Fake) listTransactions(of *account, r *http.Request) (any, error) {
 	return pageOf(r, found)
 }
 
-// book enters into the statement what the newest event of a charge has moved: the money of the charge, and with its first coming the
-// fee, the splits, and what an anticipation has to give back. Cash is not at Asaas, and the money of a card that is given back early never comes.
+// book enters into the statement what the newest event of a charge has moved: the money of the charge, and with its
+// first coming the fee, the splits, and what an anticipation has to give back. Cash is not at Asaas, and the money of
+// a card that is given back early never comes.
 func (a *account) book(c *charge) {
 	if credit := c.is.NetValue.Or(c.is.Value); c.is.Anticipated && c.credit.IsZero() && !c.came {
 		c.credit = credit

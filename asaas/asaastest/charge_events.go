@@ -179,8 +179,8 @@ func (c *Charge) RefundCanceled() []byte {
 	return c.event(asaas.EventPaymentUpdated)
 }
 
-// endRefund ends the refund that was asked for. One that is cancelled gives the charge the status back that it had before
-// all of it was asked back.
+// endRefund ends the refund that was asked for. One that is cancelled gives the charge the status back that it had
+// before all of it was asked back.
 func (c *Charge) endRefund(next asaas.EventType, status asaas.RefundStatus) {
 	refunds := slices.Clone(c.Payment.Refunds.Or(nil))
 	if len(refunds) == 0 || refunds[len(refunds)-1].Status.Or("") != asaas.RefundStatusPending {

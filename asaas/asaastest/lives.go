@@ -30,9 +30,10 @@ func (l Life) Requests(path, token string) []*http.Request {
 	return out
 }
 
-// Lives returns the documented lives of charges, each with a charge of its own whose ExternalReference is reference; null for "".
-// Their ends were written down by hand, from Asaas's documentation: what a table of charges, an order or a ledger has
-// to hold after the events of a life, in any order, and after those of a life that lost some but not the last.
+// Lives returns the documented lives of charges, each with a charge of its own whose ExternalReference is reference;
+// null for "". Their ends were written down by hand, from Asaas's documentation: what a table of charges, an order or
+// a ledger has to hold after the events of a life, in any order, and after those of a life that lost some but not the
+// last.
 //
 //	for _, life := range asaastest.Lives("order-1") {
 //		t.Run(life.Name, func(t *testing.T) {
@@ -42,8 +43,8 @@ func (l Life) Requests(path, token string) []*http.Request {
 //		})
 //	}
 //
-// Where the documentation leaves open which event tells a change, such as a refund that is called off, a life has the most
-// probable one.
+// Where the documentation leaves open which event tells a change, such as a refund that is called off, a life has the
+// most probable one.
 func Lives(reference string) []Life {
 	var lives []Life
 	for _, d := range documented {

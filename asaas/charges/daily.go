@@ -22,9 +22,10 @@ import (
 //
 //	err := idem.Serve(ctx, server, inbox, &charges.Daily{Client: client, DB: pool, Orders: paid})
 //
-// Of many processes, one at a time reads an account. The first run begins 14 days back, each other one a day before the last one
-// began that has copied and applied every charge: one that failed is read again each day. So the account's statement is a table from
-// 14 days before the first run on, and of an account that was filled from the first day on: asaas_statement. Give it to health.New as well.
+// Of many processes, one at a time reads an account. The first run begins 14 days back, each other one a day before
+// the last one began that has copied and applied every charge: one that failed is read again each day. So the
+// account's statement is a table from 14 days before the first run on, and of an account that was filled from the
+// first day on: asaas_statement. Give it to health.New as well.
 type Daily struct {
 	Client *asaas.Client
 	DB     *pgxpool.Pool
@@ -54,7 +55,8 @@ const (
 	longest = 12 * time.Hour // Asaas counts calls over that time
 )
 
-// Run reconciles until ctx ends, and returns nil then. A fault of Asaas's or of the database is logged, and tried again.
+// Run reconciles until ctx ends, and returns nil then. A fault of Asaas's or of the database is logged, and tried
+// again.
 func (d *Daily) Run(ctx context.Context) error {
 	if d.Client == nil || d.DB == nil || (d.Orders == nil) == (d.Apply == nil) {
 		return errors.New("asaas/charges: Daily needs a Client, a DB, and an Orders or an Apply: set them")
@@ -196,9 +198,10 @@ func (d *Daily) tell(ctx context.Context, r Report) {
 // overdue is the time without the end of a run that fails the check of Examine.
 const overdue = 2 * 24 * time.Hour
 
-// Examine implements a part of package health. The check reconcile fails while a charge could not be copied or applied in
-// the last run, by whichever process, and while no run has begun or come to its end for two days. The check statement fails while the table and the
-// account's statement differ, by the view asaas_proof; it asks the database every five minutes.
+// Examine implements a part of package health. The check reconcile fails while a charge could not be copied or
+// applied in the last run, by whichever process, and while no run has begun or come to its end for two days. The
+// check statement fails while the table and the account's statement differ, by the view asaas_proof; it asks the
+// database every five minutes.
 func (d *Daily) Examine(ctx context.Context, limits check.Limits) []check.Result {
 	const refused = "have charges.Migrate run at start, or grant asaas_charges_runs and asaas_charges_migrations"
 	results := []check.Result{examine(ctx, limits, "reconcile", refused, "see what the database is doing", d.examine)}

@@ -49,12 +49,12 @@
 //
 //	insert into ledger (charge, paid, received) values ($1, $2, $3)  -- c.After.ID, c.Paid(), c.Received()
 //
-// needs no key: the sum of a charge's lines is its row, whatever comes in whichever order. Its sums are right, and its days are
-// not: an event does not say on which day Asaas moves the money. Received has cash, whose status is RECEIVED_IN_CASH and
-// which never was at Asaas, and leaves out fees, splits, anticipations and transfers.
+// needs no key: the sum of a charge's lines is its row, whatever comes in whichever order. Its sums are right, and
+// its days are not: an event does not say on which day Asaas moves the money. Received has cash, whose status is
+// RECEIVED_IN_CASH and which never was at Asaas, and leaves out fees, splits, anticipations and transfers.
 //
-// What is booked by day comes from the account's statement, which [Daily] copies into asaas_statement. Its views are the books as
-// Asaas has them, by the days of Brasília:
+// What is booked by day comes from the account's statement, which [Daily] copies into asaas_statement. Its views are
+// the books as Asaas has them, by the days of Brasília:
 //
 //	select * from asaas_ledger where scope = '' and day >= '2026-11-01'; -- each day, with its opening and closing balance
 //	select * from asaas_months where scope = '';                         -- a month closes: see docs/accountant.md
@@ -99,11 +99,11 @@
 //
 // # Start in a shop that runs already
 //
-// The row of a charge that another program has booked is not there yet, and its first event here would book all of it again. So
-// the table records for each account since when it is complete: since the account's first charge, and in a new shop
-// since the day on which [Migrate] made it. The first event of an older charge, or of a charge with a done event, is
-// parked, with the remedy in its error. A new shop notices nothing. A shop that runs already starts in three steps, for
-// each account:
+// The row of a charge that another program has booked is not there yet, and its first event here would book all of it
+// again. So the table records for each account since when it is complete: since the account's first charge, and in a
+// new shop since the day on which [Migrate] made it. The first event of an older charge, or of a charge with a done
+// event, is parked, with the remedy in its error. A new shop notices nothing. A shop that runs already starts in
+// three steps, for each account:
 //
 //  1. Register charges.Handler(nil) beside the old handlers. It copies every charge and books nothing; the old handlers
 //     go on booking.
@@ -123,9 +123,9 @@
 //
 // # Keep and erase
 //
-// The table holds ids, amounts and days, and no name. [Erase] removes a customer's id. A row is needed as long as a refund or
-// a dispute may come: an event of a charge without a row would book all of it. So remove old rows together with the
-// day since when the table is complete, and such an event is parked instead:
+// The table holds ids, amounts and days, and no name. [Erase] removes a customer's id. A row is needed as long as a
+// refund or a dispute may come: an event of a charge without a row would book all of it. So remove old rows together
+// with the day since when the table is complete, and such an event is parked instead:
 //
 //	update asaas_charges_since set since = greatest(since, '2025-01-01');
 //	delete from asaas_charges where created < '2025-01-01' and not open;

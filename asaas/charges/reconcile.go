@@ -18,8 +18,8 @@ type Settings struct {
 	// Scope is the account of the client's key, as of [idem.Event]; "" if there is one.
 	Scope string
 
-	// Since is the begin of the gap: every event of before has come. To fill the table, give the day of the first charge.
-	// Until is its end. Default: now.
+	// Since is the begin of the gap: every event of before has come. To fill the table, give the day of the first
+	// charge. Until is its end. Default: now.
 	Since, Until time.Time
 
 	// Apply is the function of [Handler]: it books what a reading changed. Its context is that of no event. Without
@@ -40,8 +40,8 @@ type Settings struct {
 	// Changed, when set, is called for each charge that the run has changed, after COMMIT.
 	Changed func(Change)
 
-	// Calls is the number of API calls after which the run stops, once it has read the list of a day to its end. Asaas allows
-	// 25,000 in 12 hours, for all programs of the account. Default: 1,000.
+	// Calls is the number of API calls after which the run stops, once it has read the list of a day to its end.
+	// Asaas allows 25,000 in 12 hours, for all programs of the account. Default: 1,000.
 	Calls int
 
 	// Resume is the Cursor of the report of a run that did not come to its end.
@@ -65,34 +65,36 @@ type Report struct {
 	Read    int // charges
 	Changed int // of them: their rows are different now, or would be after a dry run
 
-	// Gone are charges that are open in the table and that Asaas does not show. Nothing is changed for them: they may have been
-	// removed, or the key is that of another account.
+	// Gone are charges that are open in the table and that Asaas does not show. Nothing is changed for them: they may
+	// have been removed, or the key is that of another account.
 	Gone []string
-	// Failed are the charges that could not be copied, or of which Apply or Orders returned an error: those were rolled back.
+	// Failed are the charges that could not be copied, or of which Apply or Orders returned an error: those were
+	// rolled back.
 	Failed map[string]error
 
-	// Cursor is the place where the next run goes on; nil if this one came to its end. Again is the pause that Asaas asks for
-	// before that; 0 if it asks for none.
+	// Cursor is the place where the next run goes on; nil if this one came to its end. Again is the pause that Asaas
+	// asks for before that; 0 if it asks for none.
 	Cursor *Cursor
 	Again  time.Duration
 }
 
 // Reconcile books missed events: it reads charges from Asaas, copies each into its row, and calls Apply with the
-// difference, or Orders with the sum, each in a transaction of its own. It may run at any time, also while events are on their way: an event
-// that comes after its charge was read changes nothing. [Daily] calls it each day.
+// difference, or Orders with the sum, each in a transaction of its own. It may run at any time, also while events are
+// on their way: an event that comes after its charge was read changes nothing. [Daily] calls it each day.
 //
-// It reads the charges that were made in the gap, those whose money came in it, those that a movement in the account's
-// statement names, those whose dispute began in it, those of the table that are open, and the cash receipts of 90 days, which may be undone. With Unsettled, it reads the cards whose money is to come.
-// It misses a cash receipt that was undone later; a charge that was made and removed in the gap, which is worth 0; a
-// change of a charge that is neither open nor in one of those lists; and charges that Asaas's lists show late.
-// A key that may not read chargebacks misses a dispute until the statement has its money. A reading counts as an hour older than it is, so that an event never loses against it;
-// the next run covers that hour.
+// It reads the charges that were made in the gap, those whose money came in it, those that a movement in the
+// account's statement names, those whose dispute began in it, those of the table that are open, and the cash receipts
+// of 90 days, which may be undone. With Unsettled, it reads the cards whose money is to come. It misses a cash
+// receipt that was undone later; a charge that was made and removed in the gap, which is worth 0; a change of a
+// charge that is neither open nor in one of those lists; and charges that Asaas's lists show late. A key that may not
+// read chargebacks misses a dispute until the statement has its money. A reading counts as an hour older than it is,
+// so that an event never loses against it; the next run covers that hour.
 //
-// It copies the movements of the statement into asaas_statement, each once, for the views asaas_ledger, asaas_months and
-// asaas_proof: also those of before the gap that Asaas has dated late.
+// It copies the movements of the statement into asaas_statement, each once, for the views asaas_ledger, asaas_months
+// and asaas_proof: also those of before the gap that Asaas has dated late.
 //
-// An error ends the run, for example if a list moved five times while it was read. The Report is valid all the same: give
-// its Cursor to another run.
+// An error ends the run, for example if a list moved five times while it was read. The Report is valid all the same:
+// give its Cursor to another run.
 func Reconcile(ctx context.Context, client *asaas.Client, db DB, s Settings) (Report, error) {
 	return newRun(client, db, s).do(ctx)
 }
@@ -280,8 +282,8 @@ func (r *run) scans(ctx context.Context) error {
 	return r.open(ctx)
 }
 
-// open reads the charges of the table whose state will change, or may be undone, and that nothing has found. The list of a day shows several of them
-// in one call; a removed charge is in no list.
+// open reads the charges of the table whose state will change, or may be undone, and that nothing has found. The list
+// of a day shows several of them in one call; a removed charge is in no list.
 func (r *run) open(ctx context.Context) error {
 	rows, _ := r.db.Query(ctx, `select coalesce(created::text, ''), id from asaas_charges
 		where scope = $1 and (open and (status <> 'CONFIRMED' or refunding > 0 or $2) or status = 'RECEIVED_IN_CASH' and received_on >= $4)

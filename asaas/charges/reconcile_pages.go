@@ -74,9 +74,9 @@ const moves = 5
 // errMoved is the error of a list whose rows moved while its pages were read.
 var errMoved = errors.New("its rows have moved")
 
-// pages reads a list, and takes its rows. It reports false for a list that does not fit into one answer, and takes nothing of it; a
-// list of one day it reads page by page. Pages overlap by a row: where the first one is not the last of the page before, rows
-// have moved, and one may be missing.
+// pages reads a list, and takes its rows. It reports false for a list that does not fit into one answer, and takes
+// nothing of it; a list of one day it reads page by page. Pages overlap by a row: where the first one is not the last
+// of the page before, rows have moved, and one may be missing.
 func pages[T any](ctx context.Context, oneDay bool, list pageOf[T]) (whole bool, err error) {
 	for range moves {
 		if whole, err = list.read(ctx, oneDay); !errors.Is(err, errMoved) {

@@ -143,8 +143,8 @@ func keys(scope string) (first, after string) {
 	return account + "/", account + "0"
 }
 
-// hasDone reads all of the account's events, because no index has their charge. It is called for a new row, unless orders
-// are set or the event is the charge's creation.
+// hasDone reads all of the account's events, because no index has their charge. It is called for a new row, unless
+// orders are set or the event is the charge's creation.
 func hasDone(ctx context.Context, tx pgx.Tx, c *Charge) (bool, error) {
 	has, err := hasEvents(ctx, tx)
 	if err != nil || !has {

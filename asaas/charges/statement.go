@@ -24,8 +24,8 @@ func (r *run) statement(ctx context.Context, from, until asaas.Date) (bool, erro
 	})
 }
 
-// takeMovement reads the charge that a movement names, and then copies the movement: one that is copied and older than the gap
-// was read for before.
+// takeMovement reads the charge that a movement names, and then copies the movement: one that is copied and older
+// than the gap was read for before.
 func (r *run) takeMovement(ctx context.Context, t asaas.Transaction) error {
 	if _, ok := t.Value.Get(); !ok || day(t.Date.Or("")) == "" || t.ID.Or("") == "" {
 		return fmt.Errorf("a movement of the statement has no id, no day or no value, %q: see what answers at the API's address", t.ID.Or(""))
@@ -45,8 +45,8 @@ func (r *run) takeMovement(ctx context.Context, t asaas.Transaction) error {
 		t.PaymentID.Or(""), t.SplitID.Or(""), t.AnticipationID.Or(""), t.TransferID.Or(""))
 }
 
-// firstOfStatement returns the first day of the statement that a run reads: it leaves no gap behind the last day that is copied, and reads
-// some days once more, for movements that Asaas has dated late.
+// firstOfStatement returns the first day of the statement that a run reads: it leaves no gap behind the last day that
+// is copied, and reads some days once more, for movements that Asaas has dated late.
 func (r *run) firstOfStatement(gap, last asaas.Date) asaas.Date {
 	first := gap
 	if last != "" {
@@ -63,7 +63,8 @@ func (r *run) lastOfStatement(ctx context.Context) (asaas.Date, error) {
 	return one[asaas.Date](ctx, r.db, `select coalesce(max(last)::text, '') from asaas_statement_days where scope = $1`, r.Scope)
 }
 
-// hasStatement records the days that are copied. Those that do not join the days of before take their place if they are newer.
+// hasStatement records the days that are copied. Those that do not join the days of before take their place if they
+// are newer.
 func (r *run) hasStatement(ctx context.Context, s scan) error {
 	if r.DryRun {
 		return nil

@@ -67,11 +67,11 @@ var _ http.Handler = (*Validator)(nil)
 // decide is nil.
 //
 // Approve only a withdrawal that your application itself has asked for: look it up, a transfer by the
-// ExternalReference that the application sent, and compare the amount and the account that gets it. The id is known only
-// after Asaas's answer, which may come later than the question: keep the first one that asks with a reference, and refuse a second,
-// which is another transfer of the same money. After an error, or if an answer is lost, Asaas asks
-// again, up to three times in all, so decide must give the same answer again. Its context ends at Timeout, and as soon as
-// Asaas hangs up.
+// ExternalReference that the application sent, and compare the amount and the account that gets it. The id is known
+// only after Asaas's answer, which may come later than the question: keep the first one that asks with a reference,
+// and refuse a second, which is another transfer of the same money. After an error, or if an answer is lost, Asaas
+// asks again, up to three times in all, so decide must give the same answer again. Its context ends at Timeout, and
+// as soon as Asaas hangs up.
 func NewValidator(token string, decide func(ctx context.Context, w *asaas.Withdrawal) (Decision, error)) *Validator {
 	if decide == nil {
 		panic("withdrawal: the function that decides about withdrawals is nil")

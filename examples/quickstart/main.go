@@ -25,6 +25,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/oncall/console"
 )
 
 func main() {
@@ -53,6 +54,15 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 	if err != nil {
 		return err
 	}
+	// Only here: your shop parks an event after 20 attempts in eight hours, and asks who somebody is.
+	s.asaas.MaxAttempts = 1
+	page := console.New(s.asaas, s.zeltapay)
+	defer page.Close()
+	page.Access = func(*http.Request) (string, console.Access) {
+		return "you", console.Access{See: true, Reveal: true, Act: true}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/ops/", page)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	listening := make(chan string, 1)
@@ -61,7 +71,7 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 		return context.Background()
 	}}
 	served := make(chan error, 1)
-	go func() { served <- s.serve(ctx, server) }()
+	go func() { served <- s.serve(ctx, server, mux) }()
 	select {
 	case err := <-served:
 		return err

@@ -14,7 +14,6 @@ import (
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
-	"github.com/paghooks/paghooks/idem/oncall/console"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
@@ -43,10 +42,7 @@ create table zeltapay_payments ( -- said by events in either of its layouts: see
 )`
 
 // shop is the application.
-type shop struct {
-	asaas, zeltapay *idem.Inbox
-	page            *console.Handler // for whoever is on call
-}
+type shop struct{ asaas, zeltapay *idem.Inbox }
 
 // newShop makes the tables, and registers the handlers.
 func newShop(ctx context.Context, pool *pgxpool.Pool) (*shop, error) {
@@ -65,23 +61,14 @@ func newShop(ctx context.Context, pool *pgxpool.Pool) (*shop, error) {
 	payments.Ignore(asaas.EventPaymentBankSlipViewed, asaas.EventPaymentCheckoutViewed)
 	links := zeltapay.NewDispatcher(zeltapaySecret)
 	links.OnPaymentSuccess(succeeded)
-	s := &shop{asaas: idem.NewInbox(pool, payments), zeltapay: idem.NewInbox(pool, links)}
-	s.asaas.MaxAttempts = 1 // an event that fails is parked at once; by default after 20 attempts in eight hours
-	s.page = console.New(s.asaas, s.zeltapay)
-	s.page.Access = func(*http.Request) (string, console.Access) { // only this machine reaches 127.0.0.1; ask your login
-		return "you", console.Access{See: true, Reveal: true, Act: true}
-	}
-	return s, nil
+	return &shop{asaas: idem.NewInbox(pool, payments), zeltapay: idem.NewInbox(pool, links)}, nil
 }
 
-// serve receives webhooks and runs the handlers, until ctx ends.
-func (s *shop) serve(ctx context.Context, server *http.Server) error {
-	mux := http.NewServeMux()
+// serve receives webhooks and runs the handlers, until ctx ends. mux may have other pages.
+func (s *shop) serve(ctx context.Context, server *http.Server, mux *http.ServeMux) error {
 	mux.Handle("POST /webhooks/asaas", s.asaas)
 	mux.Handle("POST /webhooks/zeltapay", s.zeltapay)
 	mux.Handle("GET /health/webhooks", health.New(s.asaas, s.zeltapay))
-	mux.Handle("/ops/", s.page)
-	defer s.page.Close()
 	server.Handler = mux
 	return idem.Serve(ctx, server, s.asaas, s.zeltapay)
 }

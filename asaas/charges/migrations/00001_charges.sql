@@ -50,7 +50,6 @@ create index if not exists asaas_charges_qr_code on asaas_charges (pix_qr_code_i
     and external_reference is null and checkout_session is null and installment is null and subscription is null and payment_link is null;
 create index if not exists asaas_charges_customer on asaas_charges (customer);
 create index if not exists asaas_charges_open on asaas_charges (scope, created) where open;
-create index if not exists asaas_charges_cash on asaas_charges (scope, received_on) where status = 'RECEIVED_IN_CASH';
 
 -- The charges that belong together, by each name that they have in common.
 create or replace view asaas_charge_sums as

@@ -20,14 +20,14 @@
 //	find NAME           the charges of a customer, cus_…, or of your own reference, from the charge table
 //	unmatched           paid charges that match nothing of the application's, from the charge table
 //
-// help VERB prints all about one: what it does, its flags, and the variables of the environment that it reads. Secrets are
-// read from there alone, and stand in no shell's history and no list of processes. Flags follow the verb; -sandbox, for an
-// account in Asaas's sandbox, and -json, for one JSON object per line, may also stand before it.
+// help VERB prints all about one: what it does, its flags, and the variables of the environment that it reads.
+// Secrets are read from there alone, and stand in no shell's history and no list of processes. Flags follow the verb;
+// -sandbox, for an account in Asaas's sandbox, and -json, for one JSON object per line, may also stand before it.
 //
-// status, recover, remove-penalty, resume and enable end with the events that the application owes: those that are parked,
-// fail, or wait for another one. They are in the database of DATABASE_URL. To
-// replay them takes the application's handlers: package queue is this command for
-// a program that has them, adds recover -replay, and has plan compare with its handlers.
+// status, recover, remove-penalty, resume and enable end with the events that the application owes: those that are
+// parked, fail, or wait for another one. They are in the database of DATABASE_URL. To replay them takes the
+// application's handlers: package queue is this command for a program that has them, adds recover -replay, and has
+// plan compare with its handlers.
 //
 // The exit status, that of all commands; of go run it is 1 for all but 0:
 //

@@ -234,8 +234,8 @@ func (p *program) enable(ctx context.Context) error {
 	return p.owed(ctx)
 }
 
-// typedApply returns the command that makes the application's webhook, with a word to fill in for each thing that neither
-// this program nor its environment knows.
+// typedApply returns the command that makes the application's webhook, with a word to fill in for each thing that
+// neither this program nor its environment knows.
 func (p *program) typedApply() string {
 	var flags []string
 	for _, f := range []struct{ flag, known string }{
