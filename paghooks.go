@@ -1,5 +1,5 @@
-// Package paghooks runs a program that receives payment webhooks: of Asaas (Brazil), of Zelta Pay (Central America), or of
-// another provider. Each event has its effect once, however often it is delivered.
+// Package paghooks runs a program that receives payment webhooks: of Asaas (Brazil), of Zelta Pay (Central America),
+// or of another provider. Each event has its effect once, however often it is delivered.
 //
 //	func main() {
 //		events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
@@ -15,8 +15,9 @@
 //		return set.RowsAffected(), err
 //	}
 //
-// [Run] is short because it decides for you. The page docs/by-hand.md has the same program without it, for whoever has a
-// router, a pool or a main function already: each line is what Run does, and nothing can be done only through it.
+// [Run] is short because it decides for you. The page docs/by-hand.md has the same program without it, for whoever
+// has a router, a pool or a main function already: each line is what Run does, and nothing can be done only through
+// it.
 //
 // # The packages
 //
@@ -50,8 +51,8 @@ import (
 	"github.com/paghooks/paghooks/idem/health/check"
 )
 
-// Run runs a program until SIGINT or SIGTERM, and returns nil then. It reads DATABASE_URL from the environment, connects to that
-// Postgres, makes the tables, and serves at addr:
+// Run runs a program until SIGINT or SIGTERM, and returns nil then. It reads DATABASE_URL from the environment,
+// connects to that Postgres, makes the tables, and serves at addr:
 //
 //	POST /webhooks/NAME     the deliveries to each dispatcher: /webhooks/asaas, for example
 //	GET  /health/webhooks   200 while all is well, else 503: see package health
@@ -65,9 +66,9 @@ import (
 //
 // Where Asaas's charges are not read daily, health says what is not known for that reason.
 //
-// Run prunes daily, and stops as [idem.Serve] does: deliveries and running handlers come to their ends. It returns an error if a
-// variable is missing, if it cannot connect, make the tables or listen, and if a part fails. The role of DATABASE_URL makes
-// tables and owns them: where it may not, run idem migrate in a release step with one that may.
+// Run prunes daily, and stops as [idem.Serve] does: deliveries and running handlers come to their ends. It returns an
+// error if a variable is missing, if it cannot connect, make the tables or listen, and if a part fails. The role of
+// DATABASE_URL makes tables and owns them: where it may not, run idem migrate in a release step with one that may.
 func Run(addr string, parts ...any) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -99,7 +100,7 @@ func Run(addr string, parts ...any) error {
 	return idem.Serve(ctx, &http.Server{Addr: addr, Handler: p.mux}, p.parts...)
 }
 
-// program is what Run runs.
+// program holds the parts of a Run.
 type program struct {
 	pool    *pgxpool.Pool
 	mux     *http.ServeMux

@@ -143,12 +143,11 @@
 //
 //	replayed, err := inbox.Replay(ctx, idem.Filter{Types: []string{"PAYMENT_OVERDUE"}})
 //
-// [Inbox.List] shows them with their errors, [Inbox.DryReplay] returns the result that
-// Replay would have, [Inbox.Requeue] leaves it to the workers, and
-// [Inbox.Discard] gives events up, with a reason. Package operator records the same operations in an audit
-// trail, says why an event is not done and which entities stand still, pauses events of a source, a type or an entity for
-// a time, and erases what is stored of a person: the page docs/private-data.md lists each place where a person's data can
-// be.
+// [Inbox.List] shows them with their errors, [Inbox.DryReplay] returns the result that Replay would have,
+// [Inbox.Requeue] leaves it to the workers, and [Inbox.Discard] gives events up, with a reason. Package operator
+// records the same operations in an audit trail, says why an event is not done and which entities stand still, pauses
+// events of a source, a type or an entity for a time, and erases what is stored of a person: the page
+// docs/private-data.md lists each place where a person's data can be.
 //
 // Event types that the application never wants are better ignored, so that they
 // are not stored: events.Ignore("PAYMENT_BANK_SLIP_VIEWED").

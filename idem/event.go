@@ -18,8 +18,8 @@ import (
 //
 // Source, Scope and ID together name the event: two deliveries with the same three are the same event. A
 // delivery of an event that is done, pending or discarded has no effect; an event that is unhandled or parked is
-// processed again, by workers; where none run, it waits for [Inbox.Replay]. So none of the three may change for an event that may come again: see
-// operator.Operator.PlanRescope.
+// processed again, by workers; where none run, it waits for [Inbox.Replay]. So none of the three may change for an
+// event that may come again: see operator.Operator.PlanRescope.
 type Event struct {
 	Source string // the provider: "asaas", "zeltapay"
 	Scope  string // the provider's account or environment, at most 255 bytes; "" if there is only one

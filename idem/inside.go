@@ -73,7 +73,8 @@ func (in insideInbox) Rows(f Filter) store.Filter { return f.of(in.i.source.Name
 // Stored returns a row as an event.
 func (in insideInbox) Stored(r store.Row) StoredEvent { return storedEvent(r) }
 
-// Choose returns f with its Events set to the events that f chooses now: an operator.Plan names those that a person has seen.
+// Choose returns f with its Events set to the events that f chooses now: an operator.Plan names those that a person
+// has seen.
 func (in insideInbox) Choose(ctx context.Context, f Filter) (Filter, error) {
 	keys, err := in.i.find(ctx, f)
 	if err != nil {

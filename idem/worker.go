@@ -166,16 +166,20 @@ const (
 	holdAtOnce = 10
 )
 
-// holdMany puts off due events that are paused, and those of types that an outbox's broker refuses: one by one they would
-// take as much of the workers' time as other events. After an error, it does so when the next one is put off.
+// holdMany puts off due events that are paused, and those of types that an outbox's broker refuses: one by one they
+// would take as much of the workers' time as other events. After an error, it does so when the next one is put off.
 func (r *runner) holdMany(ctx context.Context) {
 	if time.Since(r.heldAt) < holdEvery {
 		return
 	}
-	if r.inbox.outage() != nil && r.holds.Swap(false) {
+	refused, paused := r.holds.Swap(false), r.pauses
+	if !refused && !paused {
+		return
+	}
+	if refused {
 		r.putOff(ctx, r.putOffRefused)
 	}
-	if r.pauses {
+	if paused {
 		r.pauses = false
 		r.putOff(ctx, func(ctx context.Context, db store.DB) (int, error) {
 			return store.PutOffPaused(ctx, db, r.inbox.source.Name())
@@ -341,9 +345,9 @@ func (r *runner) lookAround(ctx context.Context) {
 // promoteEvery is the interval at which workers look for events that wait for nothing.
 const promoteEvery = time.Minute
 
-// promoteAll makes events due that are held back behind nothing, those that PassParked lets go on, and those of pauses that
-// were ended. It returns the number of changed events. If another process looks for events that are held back behind
-// nothing, promoteAll waits for it if wait is set, and otherwise leaves them to it.
+// promoteAll makes events due that are held back behind nothing, those that PassParked lets go on, and those of pauses
+// that were ended. It returns the number of changed events. If another process looks for events that are held back
+// behind nothing, promoteAll waits for it if wait is set, and otherwise leaves them to it.
 func (i *Inbox) promoteAll(ctx context.Context, wait bool) (int64, error) {
 	passed, passing := i.passParked(ctx)
 	resumed, resuming := query(ctx, i.pool, func(ctx context.Context, db store.DB) (int64, error) {

@@ -93,10 +93,10 @@ func (c *Client) Completed(ctx context.Context) iter.Seq2[*Link, error] {
 	}
 }
 
-// pageSize is how many links one request asks for. What Zelta Pay allows is not documented.
+// pageSize is the number of links that one request asks for. Zelta Pay documents no limit.
 const pageSize = 100
 
-// pauses is how often one page is asked for again because Zelta Pay wants a pause.
+// pauses is the number of times that one page is asked for again because Zelta Pay wants a pause.
 const pauses = 3
 
 func (c *Client) page(ctx context.Context, offset int) ([]*Link, error) {

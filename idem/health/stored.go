@@ -17,8 +17,8 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Part is a part of a program that says how it is: an [*idem.Inbox], an outbox, a relay, a canary, or one of the application's own. Examine
-// may be called from many goroutines. It should end with ctx.
+// Part is a part of a program that says how it is: an [*idem.Inbox], an outbox, a relay, a canary, or one of the
+// application's own. Examine may be called from many goroutines. It should end with ctx.
 type Part interface {
 	Examine(ctx context.Context, limits check.Limits) []check.Result
 }
@@ -132,8 +132,8 @@ func (r *receiver) examineDue(ctx context.Context, x *examination) {
 	})
 }
 
-// maxPending is the default of MaxPending, and noWorkers the time that counts with it while no workers are alive: their last
-// signs of life are older than 10 seconds then.
+// maxPending is the default of MaxPending, and noWorkers the time that counts with it while no workers are alive:
+// their last signs of life are older than 10 seconds then.
 const (
 	maxPending = 5 * time.Minute
 	noWorkers  = 15 * time.Second

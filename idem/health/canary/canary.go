@@ -59,9 +59,10 @@ type Canary struct {
 	// one can be made.
 	Transport http.RoundTripper
 
-	// Arrived, if set, makes this the canary of a relay. The relay publishes a delivery, and the delivery
-	// has succeeded if a consumer handles it within Timeout. Arrived returns the time at which a consumer
-	// last handled one: use [Arrivals] of the [idem.Inbox] that the consumers pass messages to. Run the canary in that program, with the address of the relay:
+	// Arrived, if set, makes this the canary of a relay. The relay publishes a delivery, and the delivery has
+	// succeeded if a consumer handles it within Timeout. Arrived returns the time at which a consumer last handled
+	// one: use [Arrivals] of the [idem.Inbox] that the consumers pass messages to. Run the canary in that program,
+	// with the address of the relay:
 	//
 	//	c := asaas.NewCanary("https://relay.example/webhooks/asaas", token)
 	//	c.Arrived = canary.Arrivals(inbox)

@@ -101,8 +101,8 @@ func (a Awaited) String() string {
 		a.Names, a.Sessions, a.For.Round(time.Second))
 }
 
-// FindAwaited finds the synchronous replica for which commits have waited for longer than two seconds: of the sessions of
-// this role, which it sees without any right, or of all that it may see.
+// FindAwaited finds the synchronous replica for which commits have waited for longer than two seconds: of the
+// sessions of this role, which it sees without any right, or of all that it may see.
 func FindAwaited(ctx context.Context, db DB) (a Awaited, err error) {
 	const find = `
 select count(*), coalesce(max(clock_timestamp() - query_start), '0'), case when count(*) > 0 then coalesce(nullif(current_setting('synchronous_standby_names'), ''), 'empty now') else '' end
@@ -127,9 +127,9 @@ func (e *LockedError) Error() string {
 
 func (e *LockedError) Unwrap() error { return e.err }
 
-// AwaitTables waits until the tables of the current schema whose names have a prefix, such as idem_audit, can be read, or
-// written to, and returns a [LockedError] if another session keeps them locked for longer than wait. Tables that the role
-// has no right to are left out, and any other error is of the statements that follow.
+// AwaitTables waits until the tables of the current schema whose names have a prefix, such as idem_audit, can be
+// read, or written to, and returns a [LockedError] if another session keeps them locked for longer than wait. Tables
+// that the role has no right to are left out, and any other error is of the statements that follow.
 func AwaitTables(ctx context.Context, db interface {
 	DB
 	Begin(ctx context.Context) (pgx.Tx, error)

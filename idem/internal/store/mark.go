@@ -12,8 +12,8 @@ import (
 // Mark records a new event as done, for a first try. The insert is the duplicate check: it does nothing if the
 // event is stored, and waits while another transaction stores it.
 //
-// The session also stays zero if the event is paused, if an earlier event of the lane is not done, or if another event of
-// the lane is being processed. Mark does not wait for that one.
+// The session also stays zero if the event is paused, if an earlier event of the lane is not done, or if another
+// event of the lane is being processed. Mark does not wait for that one.
 func Mark(b *pgx.Batch, e Event, archive bool, s *pgtx.Session) {
 	mark := `
 insert into idem_events (event, type, key, state, body_hash, occurred_at)
@@ -84,12 +84,12 @@ on conflict do nothing`
 	b.Queue(deleteBody, key)
 }
 
-// MarkAgain locks the row of a done event, whose handler is to run once more, and changes nothing. The session stays zero if the
-// event is not done, or if another event of its lane is being processed.
+// MarkAgain locks the row of a done event, whose handler is to run once more, and changes nothing. The session stays
+// zero if the event is not done, or if another event of its lane is being processed.
 func MarkAgain(b *pgx.Batch, e Event, s *pgtx.Session) {
-	const mark = `
+	mark := `
 select ` + session + ` from idem_events
-where event = $1 and state = 'done' and pg_try_advisory_xact_lock(hashtextextended($2, 'idem_events'::regclass::oid::bigint))
+where event = $1 and state = 'done' and pg_try_advisory_xact_lock(` + laneLock("$2") + `)
 for update`
 	b.Queue(mark, e.RowKey(), e.Lane()).QueryRow(scan(s))
 }

@@ -40,9 +40,9 @@ select coalesce(current_schema(), ''), array(
 // Redelivery is the time in which a provider may deliver an event again.
 const Redelivery = 31 * 24 * time.Hour
 
-// FindHidden returns a schema of the search_path in which events of a source have been stored lately, and whose tables are
-// hidden by those of an earlier schema: what is done there runs again when it is delivered again. It looks at 100,000 of them,
-// and returns "" if there is none, or none that the role may read.
+// FindHidden returns a schema of the search_path in which events of a source have been stored lately, and whose
+// tables are hidden by those of an earlier schema: what is done there runs again when it is delivered again. It looks
+// at 100,000 of them, and returns "" if there is none, or none that the role may read.
 func FindHidden(ctx context.Context, db DB, source string) (schema string, err error) {
 	const hidden = `
 select n.nspname, has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select')

@@ -107,8 +107,8 @@ union all
 select 'info', 'this role may not see the lag of replicas', 'it is no member of pg_read_all_stats', 'grant pg_monitor to it, or ask with another role', ''
 where not pg_is_in_recovery() and not pg_has_role('pg_read_all_stats', 'usage')`
 
-// awaited finds a synchronous replica that commits wait for. The role sees its own sessions that wait, and with more rights
-// that no such replica is connected.
+// awaited finds a synchronous replica that commits wait for. The role sees its own sessions that wait, and with more
+// rights that no such replica is connected.
 func (e *examination) awaited(ctx context.Context) ([]Finding, error) {
 	a, err := store.FindAwaited(ctx, e.db)
 	if err != nil {

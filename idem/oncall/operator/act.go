@@ -17,8 +17,8 @@ import (
 	"github.com/paghooks/paghooks/internal/lang"
 )
 
-// PlanReplay plans [idem.Inbox.Replay]. It returns an error if events are paused, unless ReplayPaused is set. Do leaves events that are done by then. If it was broken off, plan it again:
-// it goes on with the rest.
+// PlanReplay plans [idem.Inbox.Replay]. It returns an error if events are paused, unless ReplayPaused is set. Do leaves
+// events that are done by then. If it was broken off, plan it again: it goes on with the rest.
 func (o *Operator) PlanReplay(ctx context.Context, f idem.Filter) (*Plan, error) {
 	return o.planReplay(ctx, f, false, &Plan{Action: "replay", Did: "replayed", Effect: []string{
 		"The handler of each would run here, the oldest first, one after the other, each in its own transaction.",
@@ -108,8 +108,9 @@ func became(sum, last idem.Replayed) string {
 	return "left"
 }
 
-// PlanRequeue plans [idem.Inbox.Requeue]. It returns an error if events are paused. Do returns [ErrNoWorkers] where no workers of the source are alive in any process: the requeued events would wait, and the
-// provider's next delivery of one would be a duplicate.
+// PlanRequeue plans [idem.Inbox.Requeue]. It returns an error if events are paused. Do returns [ErrNoWorkers] where
+// no workers of the source are alive in any process: the requeued events would wait, and the provider's next delivery
+// of one would be a duplicate.
 func (o *Operator) PlanRequeue(ctx context.Context, f idem.Filter) (*Plan, error) {
 	p := &Plan{Action: "requeue", Did: "requeued for the workers", needsWorkers: true, Effect: []string{
 		"The workers of the inbox would process them again, each in its place in the order of its entity. One for which they have no handler is unhandled again.",

@@ -105,9 +105,9 @@ type Blocked struct {
 	Waiting    int64         // events behind it
 }
 
-// Blocked lists up to n of the entities with events that wait for an earlier one, the oldest first, and
-// counts all of them; n is 1 or more. They wait behind a parked event until that is replayed, requeued or discarded, and
-// behind one that failed until its next attempt.
+// Blocked lists up to n of the entities with events that wait for an earlier one, the oldest first, and counts all of
+// them; n is 1 or more. They wait behind a parked event until that is replayed, requeued or discarded, and behind one
+// that failed until its next attempt.
 func (o *Operator) Blocked(ctx context.Context, n int) (oldest []Blocked, all int64, err error) {
 	if n < 1 {
 		return nil, 0, fmt.Errorf("operator: listing blocked entities: n is %d: give 1 or more", n)
@@ -132,11 +132,10 @@ type Conflict struct {
 	At         time.Time  // when another body first came
 }
 
-// Conflicts lists up to n of the events that were delivered again with another body, the
-// latest first, until Prune forgets them, and counts all of them; n is 1 or more. Only one of the two was processed, the
-// first unless that had failed: an id was used twice, or two accounts (sandbox
-// and production, say) deliver to one address without a Scope each. See
-// [Operator.PlanRescope] before you give them one.
+// Conflicts lists up to n of the events that were delivered again with another body, the latest first, until Prune
+// forgets them, and counts all of them; n is 1 or more. Only one of the two was processed, the first unless that had
+// failed: an id was used twice, or two accounts (sandbox and production, say) deliver to one address without a Scope
+// each. See [Operator.PlanRescope] before you give them one.
 //
 // Bodies are compared byte for byte, by a short hash. A provider that formats
 // the same event in another way is listed, too.

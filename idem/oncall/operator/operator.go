@@ -18,9 +18,8 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Operator runs the operations of an [idem.Inbox] for a person, and records them in the
-// audit trail: the actor, the action, its events, reason and result. It has a [Plan] for each, which names the events that
-// a person confirms.
+// Operator runs the operations of an [idem.Inbox] for a person, and records them in the audit trail: the actor, the
+// action, its events, reason and result. It has a [Plan] for each, which names the events that a person confirms.
 //
 // An action is recorded before it begins, and is not begun if that fails. Its result is recorded at its end.
 // An action without an end is running while it is Alive; otherwise its process is dead. The entry of a running
@@ -29,8 +28,8 @@ import (
 // that changes them. [Operator.Stop] ends an action of any process.
 //
 // To finish an action that was broken off, plan it again, and show the events again: another person may have acted on
-// some of them since. A replay leaves events that are done; a requeue, a discard and an erase change all of their events
-// or none.
+// some of them since. A replay leaves events that are done; a requeue, a discard and an erase change all of their
+// events or none.
 type Operator struct {
 	Inbox *idem.Inbox // the receiver's; what is done with its methods is not recorded
 

@@ -39,13 +39,14 @@ func (p Pause) String() string {
 
 func (p Pause) row() store.Pause { return store.Pause(p) }
 
-// MaxPause is the longest pause: a provider gives up what is not answered, but nobody reminds a person of a pause.
+// MaxPause is the longest pause.
 const MaxPause = 7 * 24 * time.Hour
 
-// PlanPause plans to have no worker and no first try begin an event of p's Type and Key for d, which is at most [MaxPause]. The
-// handlers that are running go on to their ends. Deliveries are stored meanwhile and answered 200; where no workers run, a
-// first try is answered 503. Later events of an entity wait for those that are paused. At the end, and after
-// [Operator.PlanResume], all are due. A pause takes the place of one of the same Type and Key. Do needs a reason.
+// PlanPause plans to have no worker and no first try begin an event of p's Type and Key for d, which is at most
+// [MaxPause]. The handlers that are running go on to their ends. Deliveries are stored meanwhile and answered 200;
+// where no workers run, a first try is answered 503. Later events of an entity wait for those that are paused. At the
+// end, and after [Operator.PlanResume], all are due. A pause takes the place of one of the same Type and Key. Do needs
+// a reason.
 //
 // The plan's Count is that of the events that are pending now.
 func (o *Operator) PlanPause(ctx context.Context, p Pause, d time.Duration) (*Plan, error) {
@@ -64,6 +65,13 @@ func (o *Operator) PlanPause(ctx context.Context, p Pause, d time.Duration) (*Pl
 	plan.Effect = []string{
 		fmt.Sprintf("No event %s would begin for %s; what is running goes on to its end. Deliveries are stored and answered 200 meanwhile.", p, lang.English.Age(d)),
 		"Later events of the same entities wait for them. Then all are due, in their order.",
+	}
+	begin := plan.do
+	plan.do = func(ctx context.Context, reason string) (Result, error) {
+		if reason == "" {
+			return Result{}, errors.New("operator: pause: give a reason, for the next person")
+		}
+		return begin(ctx, reason)
 	}
 	if err := o.findWorkers(ctx); errors.Is(err, ErrNoWorkers) {
 		plan.Effect = append(plan.Effect, "No workers are alive: a program that works first without workers answers these deliveries 503, and the provider stops its queue in the end.")
@@ -104,9 +112,6 @@ func (o *Operator) planPause(
 	plan := &Plan{Action: action, Did: did, Always: true, Atomic: true, o: o, Count: n}
 	plan.do = func(ctx context.Context, reason string) (r Result, err error) {
 		err = o.Record(ctx, action, "events "+p.String(), reason, func(ctx context.Context) (result string, err error) {
-			if action == "pause" && reason == "" {
-				return "", errors.New("operator: pause: give a reason, for the next person")
-			}
 			err = pgtx.Change(ctx, o.in.Pool(), func(ctx context.Context, tx pgx.Tx) (err error) {
 				result, err = change(ctx, tx, reason)
 				return err

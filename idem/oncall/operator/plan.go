@@ -58,7 +58,8 @@ func (p *Plan) First(ctx context.Context) ([]idem.StoredEvent, error) {
 	return p.o.ByKey(ctx, p.Filter.Events[:min(len(p.Filter.Events), first)])
 }
 
-// Behind counts the later events of the same entities that wait for those of the plan: they go on once these are discarded.
+// Behind counts the later events of the same entities that wait for those of the plan: they go on once these are
+// discarded.
 func (p *Plan) Behind(ctx context.Context) (int64, error) {
 	return query(ctx, p.o, "counting the events that wait", func(ctx context.Context, db *pgxpool.Pool) (int64, error) {
 		return store.CountBehind(ctx, db, p.Filter.Events)

@@ -11,9 +11,9 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// PlanRerun plans to run the handler of a done event once more, on purpose: after a bug that a fix cannot find, say. It makes a
-// dry run, and returns an error if that fails. What the handler writes and calls takes effect a second time; a handler
-// of package charges books nothing, as the event is no newer than its charge.
+// PlanRerun plans to run the handler of a done event once more, on purpose: after a bug that a fix cannot find, say.
+// It makes a dry run, and returns an error if that fails. What the handler writes and calls takes effect a second
+// time; a handler of package charges books nothing, as the event is no newer than its charge.
 //
 // The event's body must be stored: see [idem.Inbox.KeepPayloads]. Do makes one attempt. The event stays done,
 // whatever becomes of it. Do needs a reason.

@@ -44,7 +44,7 @@ type Provider struct {
 	// Free are the paths of objects that the application fills.
 	Free []string
 
-	// Changes are what the provider might send one day in place of Original.
+	// Changes are bodies that the provider might send one day in place of Original.
 	Original []byte
 	Changes  []Changed
 }

@@ -36,9 +36,9 @@
 // the outcome duplicate. The type is [idem.Observation].Label, so that strangers, which
 // can invent types, cannot add series.
 //
-// The gauges are read from the database at most every 15 seconds, however often the
-// program is scraped. A scrape waits for them for 2 seconds at most. Every process with a collector reports the same backlog: take the
-// maximum over instances, not the sum.
+// The gauges are read from the database at most every 15 seconds, however often the program is scraped. A scrape
+// waits for them for 2 seconds at most. Every process with a collector reports the same backlog: take the maximum
+// over instances, not the sum.
 //
 // # Dashboard and alerts
 //
