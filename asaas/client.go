@@ -184,6 +184,9 @@ func defaultUserAgent() string {
 	return "paghooks/" + version + " (+https://" + modulePath + ")"
 }
 
+// Environment returns the installation of Asaas that the key is of.
+func (c *Client) Environment() Environment { return c.environment }
+
 // String names the environment, and never the key.
 func (c *Client) String() string { return "asaas.Client(" + string(c.environment) + ")" }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/internal/count"
 	"github.com/paghooks/paghooks/idem/internal/outage"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
@@ -105,6 +106,9 @@ func (ep *Endpoint) examineRefused(x *examination) {
 	n, wrong := ep.refused.Wrong(x.limits.MaxFailures)
 	switch {
 	case wrong != "":
+		says = wrong
+	case n > 0 && x.limits.Slowed != nil && x.limits.Slowed(x.source):
+		wrong = fmt.Sprintf("%d were refused for their token or signature since the last genuine one, and the provider counts deliveries that fail"+count.TokenChanged, n)
 		says = wrong
 	case n > 0:
 		says = fmt.Sprintf("%d were refused for their token or signature since the last genuine one, as strangers' are", n)

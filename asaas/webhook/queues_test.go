@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,10 +16,12 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/webhook"
+	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/oncall/doctor"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // listOf is the answer of a list with one webhook.
@@ -204,7 +207,7 @@ func TestHealthSaysWhatKeepsEventsAway(t *testing.T) {
 			if report.Healthy != (c.says == "") || check.Name != "webhook" || check.Source != "asaas" || !strings.Contains(check.Says, c.says) {
 				t.Errorf("%+v", report)
 			}
-			if !report.Healthy && !strings.Contains(check.Says, "asaas-queue plan") {
+			if !report.Healthy && !strings.Contains(check.Says, ": asaas-queue ") {
 				t.Errorf("it does not say what to do: %s", check.Says)
 			}
 			p.client.Transport = brokenAPI{}
@@ -228,13 +231,14 @@ func TestDoctorWithAClientSaysWhatKeepsEventsAwayAndTheAdviceRepairsIt(t *testin
 		reason  string
 		change  func(*asaastest.Webhook) // nil: there is none
 		problem string                   // "" is well
+		verb    string                   // of the command
 	}{
-		{"as it should be", func(*asaastest.Webhook) {}, ""},
-		{"disabled", func(w *asaastest.Webhook) { w.Disabled = true }, "the webhook is disabled: Asaas makes no events for it"},
-		{"interrupted", func(w *asaastest.Webhook) { w.Interrupted = true }, "the queue is stopped: nothing is delivered"},
-		{"not subscribed", func(w *asaastest.Webhook) { w.Events = w.Events[:1] }, "PAYMENT_RECEIVED is handled and not subscribed to: it never comes"},
-		{"not sequential", func(w *asaastest.Webhook) { w.SendType = asaastest.NonSequentially }, "events are sent NON_SEQUENTIALLY, not SEQUENTIALLY"},
-		{"deleted", nil, `the account has no webhook of the name "shop"`},
+		{"as it should be", func(*asaastest.Webhook) {}, "", ""},
+		{"disabled", func(w *asaastest.Webhook) { w.Disabled = true }, "the webhook is disabled: Asaas makes no events for it", "enable"},
+		{"interrupted", func(w *asaastest.Webhook) { w.Interrupted = true }, "the queue is stopped: nothing is delivered", "recover"},
+		{"not subscribed", func(w *asaastest.Webhook) { w.Events = w.Events[:1] }, "PAYMENT_RECEIVED is handled and not subscribed to: it never comes", "apply"},
+		{"not sequential", func(w *asaastest.Webhook) { w.SendType = asaastest.NonSequentially }, "events are sent NON_SEQUENTIALLY, not SEQUENTIALLY", "apply"},
+		{"deleted", nil, `the account has no webhook of the name "shop"`, "apply"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
@@ -255,11 +259,11 @@ func TestDoctorWithAClientSaysWhatKeepsEventsAwayAndTheAdviceRepairsIt(t *testin
 				return
 			}
 			if len(found) != 1 || found[0].Check != "webhook" || found[0].Source != "asaas" || found[0].Severity != doctor.Error ||
-				!strings.HasPrefix(found[0].Problem, c.problem) || !strings.Contains(found[0].Remedy, "asaas-queue apply repairs") {
+				!strings.HasPrefix(found[0].Problem, c.problem) || !strings.HasPrefix(found[0].Command, "asaas-queue "+c.verb+" ") {
 				t.Fatalf("it finds %v", found)
 			}
 			plan := p.plan(t)
-			if says := watch.Examine(t.Context(), check.Limits{})[0].Says; !strings.Contains(plan.String(), found[0].Problem) || says != found[0].Problem+": see asaas-queue plan" {
+			if says := watch.Examine(t.Context(), check.Limits{})[0].Says; !strings.Contains(plan.String(), found[0].Problem) || says != found[0].Problem+": "+found[0].Command {
 				t.Errorf("doctor says %q, plan %s, health %q", found[0].Problem, plan, says)
 			}
 			if _, err := plan.Apply(t.Context()); err != nil {
@@ -296,4 +300,80 @@ func (otherKey) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("access_token", "$aact_hmlg_of-another")
 	return http.DefaultTransport.RoundTrip(r)
+}
+
+// The token is changed at Asaas only: the first look after Asaas has counted a failure shows it.
+func TestATokenThatWasChangedAtOneSideIsRedAtTheNextLook(t *testing.T) {
+	t.Parallel()
+	p := newPlanned(t)
+	url, pool := application(t, webhookToken, handleTwo)
+	inbox := idem.NewInbox(pool, p.events)
+	inbox.WorkFirst, inbox.Logger = true, nil
+	url, _, _ = strings.Cut(url, "?")
+	p.want.URL = url
+	w := wanted()
+	w.URL, w.Handler = url, inbox
+	id := p.fake.AddWebhook(w)
+	watch := webhook.NewWatch(p.client, p.want, p.events)
+	look := func() {
+		t.Helper()
+		if problems, _, err := watch.Problems(t.Context()); len(problems) != 0 || err != nil {
+			t.Fatal(problems, err)
+		}
+	}
+	h := health.New(inbox, watch)
+	h.Logger = nil
+	refused := func() check.Result {
+		t.Helper()
+		for _, c := range append(inbox.Examine(t.Context(), h.Limits), watch.Examine(t.Context(), h.Limits)...) {
+			if c.Name == "refused" {
+				return c
+			}
+		}
+		t.Fatal("there is no check of refused deliveries")
+		return check.Result{}
+	}
+	strangerGuesses := func() {
+		t.Helper()
+		r := httptest.NewRequest(http.MethodPost, "/webhooks/asaas", strings.NewReader("{}"))
+		r.Header.Set(asaas.TokenHeader, "a token that a stranger has guessed")
+		inbox.ServeHTTP(httptest.NewRecorder(), r)
+	}
+
+	look()
+	strangerGuesses()
+	look()
+	if r := refused(); !r.Healthy {
+		t.Errorf("a stranger's guess: %s", r.Says)
+	}
+	p.fake.Emit(asaastest.Event("PAYMENT_RECEIVED"))
+	p.fake.Settle() // a genuine one
+
+	if _, err := p.client.UpdateWebhook(t.Context(), id, asaas.WebhookUpdate{AuthToken: value.Of("another-token-that-only-Asaas-knows")}); err != nil {
+		t.Fatal(err)
+	}
+	p.fake.Emit(asaastest.Event("PAYMENT_REFUNDED"))
+	p.fake.Settle()
+	if r := refused(); !r.Healthy {
+		t.Errorf("before a look: %s", r.Says)
+	}
+	look()
+	if r := refused(); r.Healthy || !strings.Contains(r.Says, "give it to both sides") {
+		t.Errorf("after a look: %t, %s", r.Healthy, r.Says)
+	}
+
+	if _, err := p.client.UpdateWebhook(t.Context(), id, asaas.WebhookUpdate{AuthToken: value.Of(webhookToken)}); err != nil {
+		t.Fatal(err)
+	}
+	p.fake.Advance(time.Hour) // Asaas tries again
+	if r := refused(); !r.Healthy {
+		t.Errorf("repaired: %s", r.Says)
+	}
+	strangerGuesses()
+	p.fake.Emit(asaastest.Event("PAYMENT_RECEIVED"))
+	p.fake.Settle()
+	look()
+	if r := refused(); !r.Healthy {
+		t.Errorf("a stranger's guess after it was repaired: %s", r.Says)
+	}
 }

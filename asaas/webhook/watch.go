@@ -13,6 +13,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/internal/shown"
 	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // Watch looks at the application's webhook from time to time and reports
@@ -32,11 +33,16 @@ type Watch struct {
 	client     *asaas.Client
 	want       func() Settings // a function, so that printing shows no token
 	dispatcher *asaas.Dispatcher
+	account    string // its name, of several; "" where there is one
 
 	mu      sync.Mutex
 	lost    []Difference // that the last look found which succeeded
+	command string       // that repairs them; "" if none does
 	err     error        // of the last look
 	failing time.Time    // since when looks fail; zero if the last one succeeded
+
+	penalized value.Optional[asaas.Int] // failed deliveries, as Asaas counted them at the last look
+	rose      time.Time                 // when they had become more
 }
 
 const source = "asaas" // of the webhook's events
@@ -58,7 +64,7 @@ func (w *Watch) Run(ctx context.Context) error {
 		return errors.New("webhook: Watch: Every is not positive: set how often to look")
 	}
 	for {
-		_, _ = w.look(ctx) // Examine has both
+		_ = w.look(ctx) // Examine has it
 		select {
 		case <-time.After(w.Every):
 		case <-ctx.Done():
@@ -67,43 +73,69 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 }
 
-// look asks Asaas now, and returns the differences that lose events.
-func (w *Watch) look(ctx context.Context) ([]Difference, error) {
+// look asks Asaas now for the differences that lose events.
+func (w *Watch) look(ctx context.Context) error {
 	p, err := NewPlan(ctx, w.client, w.want(), w.dispatcher)
-	if err != nil {
-		if ctx.Err() == nil { // a stop says nothing of Asaas
-			w.note(nil, err)
-		}
-		return nil, err
+	if err == nil || ctx.Err() == nil { // a stop says nothing of Asaas
+		w.note(p, err)
 	}
-	return w.note(p.losses(), nil), nil
+	return err
 }
 
 // note keeps the result of a look.
-func (w *Watch) note(lost []Difference, err error) []Difference {
+func (w *Watch) note(p *Plan, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.err = err
 	switch {
 	case err == nil:
-		w.lost, w.failing = lost, time.Time{}
+		w.lost, w.command, w.failing = p.losses(), p.command(w.account), time.Time{}
+		w.countFailed(p.Webhook)
 	case w.failing.IsZero():
 		w.failing = time.Now()
 	}
-	return lost
+}
+
+// countFailed compares Asaas's count of failed deliveries with that of the look before. It may be a history that never
+// falls, so a count by itself says nothing.
+func (w *Watch) countFailed(at *asaas.Webhook) {
+	if at == nil {
+		return
+	}
+	if before, ok := w.penalized.Get(); ok && at.PenalizedRequestsCount.Or(0) > before {
+		w.rose = time.Now()
+	}
+	w.penalized = at.PenalizedRequestsCount
+}
+
+// slowedFor is the time for which failed deliveries count after Asaas has counted them: the longest pause between two of
+// its attempts is shorter.
+const slowedFor = 4 * time.Hour
+
+// Slowed reports whether Asaas has counted failed deliveries lately, by its looks. Package health asks it: if the
+// application has refused a delivery since its last genuine one, the token was changed at one side.
+func (w *Watch) Slowed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.rose.IsZero() && time.Since(w.rose) < slowedFor
 }
 
 // SourceName returns "asaas", the name of its events' source.
 func (w *Watch) SourceName() string { return source }
 
-// Problems asks Asaas now, and returns a line for each thing that keeps events away, and
-// how to repair them. They have no secret. Package doctor calls it.
-func (w *Watch) Problems(ctx context.Context) (problems []string, advice string, err error) {
-	lost, err := w.look(ctx)
-	for _, d := range lost {
+// Problems asks Asaas now, and returns a line for each thing that keeps events away, and the
+// command that repairs them. They have no secret. Package doctor calls it.
+func (w *Watch) Problems(ctx context.Context) (problems []string, command string, err error) {
+	err = w.look(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		return nil, "", err
+	}
+	for _, d := range w.lost {
 		problems = append(problems, d.Text)
 	}
-	return problems, "see asaas-queue plan; asaas-queue apply repairs all that Asaas's API can", err
+	return problems, w.command, nil
 }
 
 // Examine says what keeps events away, as of the last look that succeeded: the check "webhook" of package
@@ -131,8 +163,8 @@ func (w *Watch) Examine(context.Context, check.Limits) []check.Result {
 	if c.Says == "" {
 		c.Says = "as far as Asaas says, it is enabled, and subscribed to all that the application handles"
 	}
-	if !c.Healthy {
-		c.Says += ": see asaas-queue plan"
+	if !c.Healthy && w.command != "" {
+		c.Says += ": " + w.command
 	}
 	return []check.Result{c}
 }
@@ -146,7 +178,8 @@ func (w *Watch) annotate(queues []gauge.Queue, all []*asaas.Webhook) []gauge.Que
 		return append(queues, w.missing(err.Error()))
 	}
 	var problems []string
-	for _, d := range w.note(p.losses(), nil) {
+	w.note(p, nil)
+	for _, d := range p.losses() {
 		if d.Field != "enabled" && d.Field != "interrupted" { // the queue has fields of its own for these
 			problems = append(problems, d.Text)
 		}

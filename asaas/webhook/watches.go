@@ -67,7 +67,7 @@ func (w *Watches) look(ctx context.Context) {
 			continue
 		}
 		names = append(names, account)
-		_, _ = w.of(account, client).look(ctx) // Examine has both
+		_ = w.of(account, client).look(ctx) // Examine has it
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,8 +84,10 @@ func (w *Watches) of(account string, client *asaas.Client) *Watch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	one := NewWatch(client, w.want(account), w.dispatcher)
+	one.account = account
 	if before := w.watches[account]; before != nil {
-		one.lost, one.err, one.failing = before.lost, before.err, before.failing
+		one.lost, one.command, one.err, one.failing = before.lost, before.command, before.err, before.failing
+		one.penalized, one.rose = before.penalized, before.rose
 	}
 	w.watches[account] = one
 	return one
@@ -94,21 +96,35 @@ func (w *Watches) of(account string, client *asaas.Client) *Watch {
 // SourceName returns "asaas", the name of the events' source.
 func (w *Watches) SourceName() string { return source }
 
-// Problems asks Asaas now, and returns a line for each thing that keeps events away, with its account. Package doctor
-// calls it.
-func (w *Watches) Problems(ctx context.Context) (problems []string, advice string, err error) {
+// Slowed reports whether Asaas has counted failed deliveries of an account lately, see Slowed of [Watch].
+func (w *Watches) Slowed() bool {
+	for _, one := range w.each() {
+		if one.Slowed() {
+			return true
+		}
+	}
+	return false
+}
+
+// Problems asks Asaas now, and returns a line for each thing that keeps events away, with its account and the command
+// that repairs it. Package doctor calls it.
+func (w *Watches) Problems(ctx context.Context) (problems []string, command string, err error) {
 	w.look(ctx)
 	for account, one := range w.each() {
 		one.mu.Lock()
 		for _, d := range one.lost {
-			problems = append(problems, named(account)+": "+d.Text)
+			problem := named(account) + ": " + d.Text
+			if one.command != "" {
+				problem += ": " + one.command
+			}
+			problems = append(problems, problem)
 		}
 		if one.err != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", named(account), one.err))
 		}
 		one.mu.Unlock()
 	}
-	return problems, "see asaas-queue plan -accounts FILE; asaas-queue apply repairs all that Asaas's API can", err
+	return problems, "", err
 }
 
 // shownAccounts is the number of accounts that Examine names.
@@ -127,7 +143,7 @@ func (w *Watches) Examine(ctx context.Context, limits check.Limits) []check.Resu
 				continue
 			}
 			unsound++
-			says = append(says, named(account)+": "+strings.TrimSuffix(r.Says, ": see asaas-queue plan"))
+			says = append(says, named(account)+": "+r.Says)
 		}
 	}
 	all.Count = &unsound
@@ -140,7 +156,7 @@ func (w *Watches) Examine(ctx context.Context, limits check.Limits) []check.Resu
 	if more := len(says) - shownAccounts; more > 0 {
 		all.Says += fmt.Sprintf("; and %d more", more)
 	}
-	all.Says += ": see asaas-queue plan -accounts FILE"
+	all.Says += ": ASAAS_ACCOUNTS names the list of accounts for asaas-queue"
 	return []check.Result{all}
 }
 

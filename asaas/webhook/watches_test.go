@@ -105,7 +105,7 @@ func TestWatchesSayWhatKeepsEventsAwayByAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		round()
-		says(false, "of 8 accounts 1: seller-4: ", "asaas-queue plan -accounts FILE")
+		says(false, "of 8 accounts 1: seller-4: ", ": asaas-queue apply -name ", " -account 'seller-4' -sandbox", "ASAAS_ACCOUNTS names the list")
 		time.Sleep(time.Hour)
 		round()
 		says(false, "of 8 accounts 3: ", "seller-2: the webhook could not be looked at", "seller-3: ", "the API key has a space", "seller-4: ")
@@ -136,8 +136,8 @@ func TestWatchesSayWhatKeepsEventsAwayByAccount(t *testing.T) {
 		}
 		round()
 		says(false, "of 7 accounts 7: seller-1: ", "; and 2 more")
-		if problems, advice, err := w.Problems(ctx); len(problems) != 7 || err != nil || !strings.HasPrefix(problems[6], "new-3: ") || !strings.Contains(advice, "-accounts") {
-			t.Error(problems, advice, err)
+		if problems, _, err := w.Problems(ctx); len(problems) != 7 || err != nil || !strings.HasPrefix(problems[6], "new-3: ") || !strings.Contains(problems[6], " -account 'new-3'") {
+			t.Error(problems, err)
 		}
 		stop()
 		if err := <-ended; err != context.Canceled {

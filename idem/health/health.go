@@ -58,7 +58,22 @@ func New(parts ...Part) *Health {
 		}
 		h.parts = append(h.parts, &part{Part: p, name: name})
 	}
+	h.Slowed = h.slowed
 	return h
+}
+
+// slowed asks the parts that ask the provider of a source.
+func (h *Health) slowed(source string) bool {
+	for _, p := range h.parts {
+		asks, ok := p.Part.(interface {
+			SourceName() string
+			Slowed() bool
+		})
+		if ok && asks.SourceName() == source && asks.Slowed() {
+			return true
+		}
+	}
+	return false
 }
 
 // ServeHTTP answers with the report as JSON: 200 if it is healthy, else 503.

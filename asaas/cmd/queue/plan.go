@@ -124,6 +124,10 @@ func (p *program) readHandled() ([]string, error) {
 	if p.handled == "" || p.types != nil {
 		return p.types, nil
 	}
+	if strings.Contains(p.handled, "_") && !strings.ContainsFunc(p.handled, func(r rune) bool { return r != ',' && isNotOfAType(r) }) {
+		p.types, _ = typesIn(p.handled) // it has one
+		return p.types, nil
+	}
 	in := p.in
 	if p.handled != "-" {
 		f, err := os.Open(p.handled)

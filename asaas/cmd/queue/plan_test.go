@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -271,5 +272,54 @@ func TestStatusSaysWhatNeverComes(t *testing.T) {
 		if status != test.status || !strings.Contains(out.String(), test.says) || complaints.String() != want {
 			t.Errorf("%s: exit status %d, prints %q, %q", test.why, status, out, complaints)
 		}
+	}
+}
+
+func TestTheCommandOfAWatchRepairsAsTyped(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reason string
+		change func(*asaastest.Webhook) // nil: there is none
+	}{
+		{"disabled", func(w *asaastest.Webhook) { w.Disabled = true }},
+		{"stopped", func(w *asaastest.Webhook) { w.Interrupted = true }},
+		{"disabled, and stopped before", func(w *asaastest.Webhook) { w.Disabled, w.Interrupted = true, true }},
+		{"a type is not subscribed", func(w *asaastest.Webhook) { w.Events = w.Events[:1] }},
+		{"in no order", func(w *asaastest.Webhook) { w.SendType = asaastest.NonSequentially }},
+		{"without a token", func(w *asaastest.Webhook) { w.Token = "" }},
+		{"elsewhere", func(w *asaastest.Webhook) { w.URL = "https://old.example/webhooks/asaas" }},
+		{"deleted", nil},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			a := newAccount(t)
+			a.wait = func(context.Context, time.Duration) error { return nil }
+			url := listening(t, token)
+			if c.change != nil {
+				w := asaastest.Webhook{Name: "shop", URL: url, Token: token, Events: []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentRefunded}}
+				c.change(&w)
+				a.fake.AddWebhook(w)
+			}
+			watch := webhook.NewWatch(a.fake.Client(), webhook.Settings{Name: "shop", URL: url, Types: []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentRefunded}}, nil)
+			typed := func() string {
+				problems, typed, err := watch.Problems(t.Context())
+				if err != nil || (len(problems) == 0) != (typed == "") {
+					t.Fatalf("%q: %q, %v", problems, typed, err)
+				}
+				return typed
+			}
+			commands := 0
+			for command := typed(); command != "" && commands < 3; command = typed() {
+				command = strings.NewReplacer("'", "", "ADDRESS", "ops@shop.example").Replace(command)
+				status, _, complaints := a.queue(t, append(strings.Fields(command)[1:], "-yes")...)
+				if status != 0 {
+					t.Fatalf("%s: exit status %d, %q", command, status, complaints)
+				}
+				commands++
+			}
+			if commands == 0 || commands > 2 {
+				t.Errorf("%d commands were typed", commands)
+			}
+		})
 	}
 }

@@ -198,7 +198,7 @@ func (o *options) flags() *flag.FlagSet {
 	f.BoolVar(&o.replay, "replay", false, "replay the events that are parked; needs a program with the application's handlers")
 	f.StringVar(&o.database, "database", "", "`URL` of the application's database; default: DATABASE_URL, which other users of this machine cannot see")
 	f.Func("last-event", "the `time` when the newest event that the application acknowledged came to be: "+moment+"; it tells the time left", command.Time(&o.lastEvent, asaas.Brasilia()))
-	f.StringVar(&o.handled, "handled", "", "compare with the event types in this `file`, those that asaas.Dispatcher.Types returns, one per line or as fmt prints them; - reads them from stdin")
+	f.StringVar(&o.handled, "handled", "", "compare with these `types`, with commas between, or those in this file, that asaas.Dispatcher.Types returns, one per line or as fmt prints them; - reads them from stdin")
 	o.every = 5 * time.Second
 	f.Func("every", "the `time` between two looks at the queue (default 5s)", command.Duration(&o.every))
 	f.StringVar(&o.scope, "scope", "", "the `account` of the key, as the application names it; none by default, for an application of one account")

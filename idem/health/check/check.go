@@ -51,6 +51,11 @@ type Limits struct {
 	//	}
 	MaxSilence func(at time.Time) time.Duration
 
+	// Slowed reports whether the provider of a source has counted failed deliveries lately: with it one refused
+	// delivery fails the check of refused ones. Default: what the parts say that ask the provider, such as a
+	// webhook.Watch of asaas.
+	Slowed func(source string) bool
+
 	// Timeout limits each query to Postgres. Default: 2 seconds.
 	Timeout time.Duration
 }

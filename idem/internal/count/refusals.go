@@ -168,7 +168,8 @@ func (p *refusedPath) isSilent() (silent time.Duration, yes bool) {
 	return silent, silent >= silentLong && silent > 2*p.pause
 }
 
-const advice = ": see the reason in this application's log; if the token or the secret was changed, give it to both sides, before the provider stops its queue"
+// TokenChanged says what to do where the provider's deliveries are refused.
+const TokenChanged = ": see the reason in this application's log; if the token or the secret was changed, give it to both sides, before the provider stops its queue"
 
 // Wrong says in words that at least limit of the provider's own deliveries were refused: they are signed with
 // the right secret, come from the provider's addresses, or take the place of genuine deliveries. says is ""
@@ -185,11 +186,11 @@ func (r *Refusals) Wrong(limit int) (n int, says string) {
 		case len(p.late) >= limit:
 			says = fmt.Sprintf("%d deliveries to %q since the last genuine one were %s", len(p.late), path, p.hint)
 		case p.provider >= limit:
-			says = fmt.Sprintf("%d deliveries in a row to %q came from the provider's addresses and were refused"+advice, p.provider, path)
+			says = fmt.Sprintf("%d deliveries in a row to %q came from the provider's addresses and were refused"+TokenChanged, p.provider, path)
 		case p.repeated() >= limit:
-			says = fmt.Sprintf("%d deliveries to %q were refused that all had the same wrong token, as after a change on one side only"+advice, p.repeated(), path)
+			says = fmt.Sprintf("%d deliveries to %q were refused that all had the same wrong token, as after a change on one side only"+TokenChanged, p.repeated(), path)
 		case p.secrets >= limit && isSilent:
-			says = fmt.Sprintf("no genuine delivery has come to %q for %s, and %d were refused for their token or signature"+advice, path, silent.Round(time.Second), p.secrets)
+			says = fmt.Sprintf("no genuine delivery has come to %q for %s, and %d were refused for their token or signature"+TokenChanged, path, silent.Round(time.Second), p.secrets)
 		}
 	}
 	return n, says

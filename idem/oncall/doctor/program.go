@@ -16,9 +16,9 @@ import (
 type Webhook interface {
 	SourceName() string
 
-	// Problems asks the provider now, and returns a line for each thing that keeps events
-	// away, with its meaning, and the repair. Its context ends after a minute.
-	Problems(ctx context.Context) (problems []string, advice string, err error)
+	// Problems asks the provider now, and returns a line for each thing that keeps events away, with its meaning,
+	// and the command that repairs them, "" for none. Its context ends after a minute.
+	Problems(ctx context.Context) (problems []string, command string, err error)
 }
 
 // CheckWebhooks returns the faults that keep events from coming, as the providers report them: a webhook that is
@@ -29,7 +29,7 @@ type Webhook interface {
 func CheckWebhooks(ctx context.Context, webhooks ...Webhook) (found []Finding) {
 	for _, w := range webhooks {
 		asking, cancel := context.WithTimeout(ctx, defaults.check)
-		problems, advice, err := w.Problems(asking)
+		problems, command, err := w.Problems(asking)
 		cancel()
 		if err != nil {
 			found = append(found, Finding{
@@ -40,7 +40,7 @@ func CheckWebhooks(ctx context.Context, webhooks ...Webhook) (found []Finding) {
 		for n, p := range problems {
 			found = append(found, Finding{
 				Check: "webhook", Severity: Error, Source: w.SourceName(), Problem: p,
-				Evidence: fmt.Sprintf("the provider says so, %d of %d", n+1, len(problems)), Remedy: advice,
+				Evidence: fmt.Sprintf("the provider says so, %d of %d", n+1, len(problems)), Command: command,
 			})
 		}
 	}

@@ -93,6 +93,11 @@ func (p *program) findings(ctx context.Context) (found []doctor.Finding, err err
 	for _, url := range p.healths() {
 		found = append(found, doctor.CheckHealth(ctx, url, found)...)
 	}
+	for n := range found {
+		if f := &found[n]; p.Receivers == nil && strings.HasPrefix(f.Command, "idem replay ") { // which this program refuses
+			f.Remedy, f.Command = f.Remedy+": "+f.Command, ""
+		}
+	}
 	doctor.Sort(found)
 	return found, nil
 }

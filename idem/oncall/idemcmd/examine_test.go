@@ -238,3 +238,33 @@ func TestStatsShowsWhatFailsAndWhoWorks(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+func TestWhatDoctorSaysToRunTheSameCommandTakes(t *testing.T) {
+	t.Parallel()
+	for reason, prepare := range map[string]func(*shop){
+		"with handlers":                      func(*shop) {},
+		"prebuilt, and no workers are alive": (*shop).prebuilt,
+	} {
+		s := newShop(t)
+		s.badNight()
+		prepare(s)
+		_, out, _ := s.idem("doctor")
+		ran := 0
+		for line := range strings.Lines(out) {
+			typed, ok := strings.CutPrefix(strings.TrimSpace(line), "run: idem ")
+			if !ok {
+				continue
+			}
+			ran++
+			verb, _, _ := strings.Cut(typed, " ")
+			if slices.Contains([]string{"requeue", "replay"}, verb) {
+				if status, _, complaints := s.idem(append(strings.Fields(typed), "-yes")...); status == command.Misused {
+					t.Errorf("%s: idem %s: %s", reason, typed, complaints)
+				}
+			}
+		}
+		if ran == 0 && !strings.Contains(out, "with your handlers") {
+			t.Errorf("%s: it says of nothing what to do: %s", reason, out)
+		}
+	}
+}
