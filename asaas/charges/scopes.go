@@ -88,7 +88,7 @@ func (c *Charge) admit(ctx context.Context, tx pgx.Tx, in account, how copying, 
 	case how.sums && in.others != nil && *in.others:
 		return idem.NoRetry(fmt.Errorf("asaas/charges: other handlers have booked payments of the account %q, and the table lacks their charges, so that the sum of an order "+
 			"would be too small. Run those handlers, beside charges.Handler(nil), until charges.Reconcile has filled the table, and replay the event: docs/import.md. "+
-			"If they have booked none, call charges.Filled(ctx, pool, %[1]q, time.Time{}) once, and replay it", c.Scope))
+			"If they have booked none, run %s once, and replay it", c.Scope, filledCommand(c.Scope)))
 	case !inserted || how.filling:
 		return nil
 	case !c.madeSince(*in.since):
@@ -166,8 +166,16 @@ func (c *Charge) tooOld(since time.Time) error {
 
 func (c *Charge) unknown(why string) error {
 	return fmt.Errorf("asaas/charges: %s of the account %q %sand its row is missing: what another program has booked "+
-		"of it is not known. If none has, call charges.Filled(ctx, pool, %[2]q, time.Time{}) once, and replay the event. Otherwise run the handlers that booked it, "+
-		"beside charges.Handler(nil), until charges.Reconcile has filled the table: docs/import.md", c.ID, c.Scope, why)
+		"of it is not known. If none has, run %s once, and replay the event. Otherwise run the handlers that booked it, "+
+		"beside charges.Handler(nil), until charges.Reconcile has filled the table: docs/import.md", c.ID, c.Scope, why, filledCommand(c.Scope))
+}
+
+// filledCommand calls Filled for an account of which no other program has booked a charge.
+func filledCommand(scope string) string {
+	if scope == "" {
+		return "asaas-queue filled"
+	}
+	return "asaas-queue filled -scope " + quoted(scope)
 }
 
 // elsewhere returns the error of a charge that has a row under another scope.

@@ -88,7 +88,13 @@ func TestPromotionLosesNoDuplicateThatWasAcknowledged(t *testing.T) {
 			s = openInboxApp(t, openPool(t, replica.URL(), asUsual))
 			s.on(pay)
 			s.wantState("e1", "")
-			if o, err := accept(s)(t.Context(), e); !o.Acknowledged() {
+			o, err := accept(s)(t.Context(), e)
+			for range 20 { // a first try waits a second for a connection, and the server has just started
+				if !o.Acknowledged() {
+					o, err = accept(s)(t.Context(), e)
+				}
+			}
+			if !o.Acknowledged() {
 				t.Errorf("afterwards it is %s, %v", o, err)
 			}
 			s.drain()

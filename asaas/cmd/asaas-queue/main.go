@@ -18,6 +18,7 @@
 //	rotate ID           give the webhook a new token, which the application accepts already beside the old one
 //	reconcile           compare the charge table with Asaas, and print what differs; it changes nothing
 //	find NAME           the charges of a customer, cus_…, or of your own reference, from the charge table
+//	filled              record that no other program has ever booked a charge of the account
 //	unmatched           paid charges that match nothing of the application's, from the charge table
 //
 // help VERB prints all about one: what it does, its flags, and the variables of the environment that it reads.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/charges"
@@ -70,6 +71,28 @@ func (p *program) unmatched(ctx context.Context) error {
 		fmt.Fprintln(p.complaints, command.Text("and %s more: -limit 0 prints all", more))
 	}
 	return errAttention
+}
+
+// filled records that no other program has ever booked a charge of the account.
+func (p *program) filled(ctx context.Context) error {
+	if err := p.attended(); err != nil {
+		return err
+	}
+	pool, err := p.charges(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if !p.yes {
+		if err := p.command.Confirm(ctx, fmt.Sprintf("Is it certain that no other program has booked a charge of the account %q? What one has booked is booked again.", p.scope)); err != nil {
+			return err
+		}
+	}
+	if err := charges.Filled(ctx, pool, p.scope, time.Time{}); err != nil {
+		return err
+	}
+	p.tell(advice{p.scope, "the events that were parked for it: idem requeue -source asaas -state parked"})
+	return nil
 }
 
 // most returns -limit, or a number that is larger than any limit.

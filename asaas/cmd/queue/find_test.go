@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/charges"
@@ -79,5 +81,40 @@ func TestPaidChargesThatMatchNothingAreListed(t *testing.T) {
 	}
 	if status, _, complaints := a.queue(t, "unmatched"); status != 2 || !strings.Contains(complaints, "-known is not given") {
 		t.Errorf("without -known: exit status %d, %s", status, complaints)
+	}
+}
+
+// As the error of the event that was parked says: a shop's first events are of charges from before.
+func TestFilledHasTheFirstEventsOfANewShopDone(t *testing.T) {
+	t.Parallel()
+	for scope, args := range map[string][]string{"": {"filled"}, "São Paulo": {"filled", "-scope", "São Paulo"}} {
+		a := newAccount(t)
+		conn := a.charges(t)
+		a.env["ASAAS_API_KEY"] = "" // Asaas is not asked
+		old := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(12990))
+		old.Payment.DateCreated = "2021-01-01"
+		old.Created()
+		copying := func() error {
+			return pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+				_, err := charges.CopyRead(t.Context(), tx, scope, &old.Payment, time.Date(2026, 8, 8, 0, 0, 0, 0, asaas.Brasilia()))
+				return err
+			})
+		}
+		err := copying()
+		if says := strings.ReplaceAll("run asaas-queue "+strings.Join(args, " ")+" once", "São Paulo", "'São Paulo'"); err == nil || !strings.Contains(err.Error(), says) {
+			t.Fatalf("%q: before: %v", scope, err)
+		}
+		if status, out, _ := a.queue(t, args...); status != 2 || out != "" {
+			t.Errorf("%q: where nobody is asked: exit status %d, %q", scope, status, out)
+		}
+		if status, _, _ := a.queueAnswering(t, new("n\n"), args...); status != 1 || copying() == nil {
+			t.Errorf("%q: declined: exit status %d", scope, status)
+		}
+		if status, out, complaints := a.queue(t, append(args, "-yes")...); status != 0 || out != "next: the events that were parked for it: idem requeue -source asaas -state parked\n" {
+			t.Errorf("%q: exit status %d, %q, %q", scope, status, out, complaints)
+		}
+		if err := copying(); err != nil {
+			t.Errorf("%q: after: %v", scope, err)
+		}
 	}
 }

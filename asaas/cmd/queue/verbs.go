@@ -98,6 +98,13 @@ func (p *program) verbs() []command.Verb {
 			More:  "It ends with the command that prints the events of the charges: idem show -entity. docs/private-data.md goes on from there.",
 		}, p.find, "limit", "database"),
 		p.offline(command.Verb{
+			Name:  "filled",
+			About: "record that no other program has ever booked a charge of the account; Asaas is not asked",
+			More: "For a new shop, whose first events are of charges from before: charges.Orders and charges.Handler park those, as\n" +
+				"another program may have booked a part of them. If one has, docs/import.md fills the table instead: what was\n" +
+				"booked before would be booked again. It ends with the command that has the parked events done.",
+		}, p.filled, "scope", "yes", "database"),
+		p.offline(command.Verb{
 			Name:  "unmatched",
 			About: "paid charges that match nothing of the application's, from the charge table; Asaas is not asked",
 			More: "-known is the condition that the application gives to charges.Unmatched; a program that is built with that has it.\n" +
