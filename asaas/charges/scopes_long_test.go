@@ -6,5 +6,5 @@ import "testing"
 
 func TestNoOrderOfRescopesEventsAndRunsBooksAChargeTwiceInAnyOfManyStories(t *testing.T) {
 	t.Parallel()
-	manyStories(t, 400)
+	manyStories(t, 120)
 }

@@ -115,10 +115,10 @@ func TestWhatTheCopyOfTheStatementCannotSayIsSaid(t *testing.T) {
 // A year of random lives, of which some lost their last events.
 func TestTheStatementOfAYearAndTheTableAgreeOrNameEachOther(t *testing.T) {
 	t.Parallel()
-	for round := range testkit.Size(2, 12) {
+	for round := range testkit.Size(2, 4) {
 		random := rand.New(rand.NewPCG(uint64(round), 41))
 		var all, came [][]byte
-		for range testkit.Size(60, 250) {
+		for range testkit.Size(60, 150) {
 			bodies := lifeOfSomeYear(random)
 			all = append(all, bodies...)
 			if random.IntN(3) == 0 {

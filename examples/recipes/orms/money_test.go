@@ -59,10 +59,11 @@ func paidIs(want asaas.Money) func(context.Context, *pgxpool.Pool) error {
 
 func TestEachRecipeIsRightAboutMoney(t *testing.T) {
 	t.Parallel()
-	some := []string{"a Pix, parts given back", "a card, given back before its money came", "a boleto, overdue, with interest"}
-	lives := slices.DeleteFunc(asaastest.Lives("order-1"), func(life asaastest.Life) bool { return !slices.Contains(some, life.Name) })
-	if len(lives) != len(some) {
-		t.Fatalf("%d lives, want %d", len(lives), len(some))
+	// The sum is charges.Orders', which is tried with every life; what is tried here is that each library stores it.
+	const one = "a card, given back before its money came"
+	lives := slices.DeleteFunc(asaastest.Lives("order-1"), func(life asaastest.Life) bool { return life.Name != one })
+	if len(lives) != 1 {
+		t.Fatalf("%d lives, want one", len(lives))
 	}
 	for name, paid := range recipes {
 		for _, life := range lives {

@@ -145,7 +145,7 @@ func TestEveryLifeOfARenewalEndsTheSameInAnyOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testkit.Random(t, testkit.Size(2, 50), func(r *rand.Rand) {
+	testkit.Random(t, testkit.Size(2, 15), func(r *rand.Rand) {
 		for _, life := range asaastest.Lives("") {
 			testkit.Exec(t, pool, `delete from asaas_charges`)
 			due, err := life.Charge.Payment.DueDate.Time()

@@ -33,6 +33,8 @@ func TestWhatChangesSomethingSaysFirstInWhichDatabase(t *testing.T) {
 		switch v.name {
 		case "show", "acknowledge", "discard", "erase", "rerun":
 			args = append(args, "-reason", "x", "bad_2")
+		case "console": // which it refuses to serve there
+			args = append(args, "-listen", "0.0.0.0:0")
 		case "pause":
 			args = append(args, "-for", "2h", "-reason", "x")
 		case "rescope":

@@ -28,8 +28,12 @@
 //	blocked     entities whose events wait for an earlier one
 //	conflicts   events that came again with another body
 //	audit       who did what to which events
+//	console     a page with all of this, read-only, for this machine alone
 //	requeue     have the workers of an inbox process events again
 //	replay      process events here, with the application's handlers
+//	rerun       run the handler of a done event once more, on purpose
+//	pause       have no event begin for a time: of a source, a type or an entity
+//	resume      end a pause before its time
 //	acknowledge take note of events that fail or are parked: they make health red no more
 //	discard     give events up
 //	stop        ask a running action to end

@@ -75,6 +75,14 @@ var verbs = []verb{
 		flags: with(bySource, limit(20)), run: (*program).audit,
 	},
 	{
+		name: "console", about: "a page with all of this, read-only, for this machine alone",
+		more: "It is the page of github.com/paghooks/paghooks/idem/oncall/console, without bodies and without buttons: an application\n" +
+			"mounts it with both, behind its login. Ctrl-C ends it.",
+		flags: with(bySource, func(o *options, f *flag.FlagSet) {
+			f.StringVar(&o.listen, "listen", "127.0.0.1:8070", "the `address` to serve on, of this machine alone; port 0 is any free one")
+		}), run: (*program).console,
+	},
+	{
 		name: "requeue", words: "[ID...]", about: "have the workers of an inbox process events again, each in its place",
 		more:  "Workers must run somewhere, and have given a sign of life in the last seconds. To see them go: watch idem stats.",
 		flags: with(bySource, choosing, acting, confirming, withoutWorkers), audited: true, acts: true, run: acts(chosen((*operator.Operator).PlanRequeue)),
@@ -311,6 +319,8 @@ type options struct {
 
 	all    bool     // findings of doctor
 	health []string // URLs; nil is those of the environment
+
+	listen string // address of the page
 
 	again  bool   // migrate
 	schema string // of the tables to migrate; "" is the first of the search_path
