@@ -46,7 +46,8 @@ type Canary struct {
 	// Name is the name in the log and in the report of package health. Default: the provider's.
 	Name string
 
-	// Every is the time that it waits after a delivery. Default: 30 seconds.
+	// Every is the time that it waits after a delivery, and a sixth of it is what it waits while it fails, so that
+	// health is soon well again. Default: 30 seconds.
 	Every time.Duration
 
 	// Timeout is the time that a delivery and its answer may take. Default: 10
@@ -136,8 +137,12 @@ func (c *Canary) Run(ctx context.Context) error {
 	}
 	for {
 		_ = c.Send(ctx)
+		wait := c.Every
+		if c.Last().Failing() {
+			wait /= 6
+		}
 		select {
-		case <-time.After(c.Every):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return nil
 		}
