@@ -215,7 +215,7 @@ func (x *examination) examinePostgres(ctx context.Context, needs []store.Rights)
 		x.add(name, false, fmt.Sprintf("it did not answer within %s: it is unavailable or refuses connections, the network is broken, "+
 			"or all connections of the pool are in use: see the error in this application's log", x.limits.Timeout), err)
 	case readOnly:
-		x.add(name, false, "it is read-only, as a replica is: connect to the primary, with target_session_attrs=read-write for example", nil)
+		x.add(name, false, "it is read-only: it is a replica (connect to the primary, with target_session_attrs=read-write for example), or its transactions are read-only by default, as hosts set it when the disk is full: idem doctor says which", nil)
 	case len(lacks) > 0:
 		x.add(name, false, "its role lacks rights: "+strings.Join(lacks, ", ")+": grant them to it; idem doctor says how", nil)
 	case awaited.Names != "":
@@ -314,8 +314,12 @@ func (x *examination) findLock() string {
 	if err != nil || len(by) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("process %d of Postgres, application %q, has kept %s locked for %s, and what uses the tables waits for it: wait for its end, or end it: %s",
-		by[0].PID, by[0].Application, by[0].Table, by[0].OpenFor.Round(time.Second), by[0].Remedy())
+	long := ""
+	if by[0].OpenFor >= time.Second { // a role may see the sessions of others, and not their age
+		long = " for " + by[0].OpenFor.Round(time.Second).String()
+	}
+	return fmt.Sprintf("process %d of Postgres, application %q, has kept %s locked%s, and what uses the tables waits for it: wait for its end, or end it: %s",
+		by[0].PID, by[0].Application, by[0].Table, long, by[0].Remedy())
 }
 
 const pooled = "a pooler gives each transaction another session, and pgx keeps prepared statements: add default_query_exec_mode=exec to the database's address, and set PollOnly of an inbox"

@@ -24,11 +24,12 @@ type OfType struct {
 	Events int64
 }
 
-// FindTrouble sums up the events of a source that fail, or those that are parked.
+// FindTrouble sums up the events of a source that fail, or those that are parked. Of an error it takes the first
+// line: what follows is the stack of a panic, which differs.
 func FindTrouble(ctx context.Context, db DB, source string, parked bool) (t Trouble, err error) {
 	const find = `
 with trouble as materialized (
-	select p.event, p.received_at, e.type, e.state, coalesce(e.last_error, '') as error, ` + isAcknowledged + ` as acknowledged
+	select p.event, p.received_at, e.type, e.state, split_part(coalesce(e.last_error, ''), E'\n', 1) as error, ` + isAcknowledged + ` as acknowledged
 	from idem_payloads p ` + openEvent + `
 	where p.source = $1 and case when $2 then e.state = 'parked' and p.due_at is null
 		else e.state = 'pending' and ` + hasFailed + ` end

@@ -105,7 +105,7 @@ func (p *program) verb(v *verb) command.Verb {
 		switch err := p.open(ctx, v); {
 		case err == nil:
 			defer closePool(p.pool)
-		case v.name == "doctor" && (errors.Is(err, errNoAnswer) || errors.Is(err, errRefused)):
+		case v.name == "doctor" && (errors.Is(err, errNoAnswer) || errors.Is(err, errRefused) || errors.Is(err, errFull)):
 			p.unreached = err
 		default:
 			return err

@@ -80,6 +80,7 @@ const (
 // The errors of a database that is not reached.
 var (
 	errNoAnswer = errors.New("the database does not answer")
+	errFull     = errors.New("the database answers, and has no connection left for this user")
 	errRefused  = errors.New("the database answers, and refuses the user, the password, the database or a parameter of this address")
 )
 
@@ -113,6 +114,8 @@ func connect(ctx context.Context, url, schema string, patience time.Duration) (*
 		return pool, nil
 	case strings.HasPrefix(state, "28"), strings.HasPrefix(state, "3D"), state == "08P01": // the user, the password, the database, a pooler's parameter
 		return nil, fmt.Errorf("%w: %w", errRefused, err)
+	case state == "53300": // too_many_connections
+		return nil, fmt.Errorf("%w: %w", errFull, err)
 	}
 	return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 }

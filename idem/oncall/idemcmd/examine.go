@@ -83,6 +83,11 @@ func (p *program) findings(ctx context.Context) (found []doctor.Finding, err err
 			Check: "connection", Severity: doctor.Error, Problem: "the database answers, and refuses this address: nothing is known of the events", Evidence: explain(err),
 			Remedy: "correct -database or DATABASE_URL; if it is the application's own address, its deliveries are answered 503 until it is corrected there, too",
 		})
+	case errors.Is(err, errFull):
+		found = append(found, doctor.Finding{
+			Check: "connection", Severity: doctor.Error, Problem: "the database has no connection left for this user: deliveries that need a new one are answered 503", Evidence: explain(err),
+			Remedy: "see who holds them, as another user, in pg_stat_activity; give the pools of all programs together fewer than max_connections, and than the user's own limit; the providers deliver again what was answered 503",
+		})
 	case err != nil:
 		found = append(found, doctor.Finding{
 			Check: "connection", Severity: doctor.Error, Problem: "the database does not answer: deliveries are answered 503, and nothing is processed", Evidence: explain(err),

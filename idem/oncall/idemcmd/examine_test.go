@@ -185,35 +185,60 @@ func TestAnAddressThatPostgresRefusesIsNotADatabaseThatIsDown(t *testing.T) {
 	}
 }
 
-// PgBouncer answers so to options=-csearch_path and to search_path in the address.
-func TestAParameterThatAPoolerRefusesIsNamedWithItsPlace(t *testing.T) {
+func TestAServerThatRefusesAConnectionIsNotCalledAway(t *testing.T) {
 	t.Parallel()
-	pooler, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = pooler.Close() })
-	go func() {
-		for {
-			conn, err := pooler.Accept()
-			if err != nil {
-				return
-			}
-			backend := pgproto3.NewBackend(conn, conn)
-			if _, err := backend.ReceiveStartupMessage(); err == nil {
-				backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "unsupported startup parameter: options"})
-				_ = backend.Flush()
-			}
-			_ = conn.Close()
-		}
-	}()
-	s := &shop{T: t, url: "postgres://shop@" + pooler.Addr().String() + "/shop?sslmode=disable&options=-csearch_path%3Dwebhooks"}
-	for _, want := range []string{
-		"error    connection: the database answers, and refuses this address", "unsupported startup parameter: options", "set it for the role, as docs/postgres.md shows",
+	for _, c := range []struct {
+		reason string
+		answer pgproto3.ErrorResponse
+		wants  []string
+	}{
+		{
+			"PgBouncer, to options=-csearch_path and to search_path in the address",
+			pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "unsupported startup parameter: options"},
+			[]string{"error    connection: the database answers, and refuses this address", "unsupported startup parameter: options", "set it for the role, as docs/postgres.md shows"},
+		},
+		{
+			"all connections are in use",
+			pgproto3.ErrorResponse{Severity: "FATAL", Code: "53300", Message: `too many connections for role "shop"`},
+			[]string{"error    connection: the database has no connection left for this user", `too many connections for role "shop"`, "fewer than max_connections"},
+		},
 	} {
-		if status, out, _ := s.idem("doctor"); status != command.Attention || !strings.Contains(out, want) {
-			t.Errorf("exit status %d, %s\nwant %s", status, out, want)
+		server, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = server.Close() })
+		go func() {
+			for {
+				conn, err := server.Accept()
+				if err != nil {
+					return
+				}
+				backend := pgproto3.NewBackend(conn, conn)
+				if _, err := backend.ReceiveStartupMessage(); err == nil {
+					backend.Send(&c.answer)
+					_ = backend.Flush()
+				}
+				_ = conn.Close()
+			}
+		}()
+		s := &shop{T: t, url: "postgres://shop@" + server.Addr().String() + "/shop?sslmode=disable&options=-csearch_path%3Dwebhooks"}
+		for _, want := range c.wants {
+			if status, out, _ := s.idem("doctor"); status != command.Attention || !strings.Contains(out, want) {
+				t.Errorf("%s: exit status %d, %s\nwant %s", c.reason, status, out, want)
+			}
+		}
+	}
+}
+
+// Each event has another stack.
+func TestDoctorCountsPanicsByTheirFirstLine(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.badNight()
+	s.exec(`update idem_events set last_error = 'panic: no order' || E'\n\ngoroutine ' || event where state = 'parked'`)
+	if _, out, _ := s.idem("doctor"); !strings.Contains(strings.Join(strings.Fields(out), " "), "; last error of 3: panic: no order do:") {
+		t.Error(out)
 	}
 }
 
