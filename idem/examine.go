@@ -107,7 +107,7 @@ func (ep *Endpoint) examineRefused(x *examination) {
 	switch {
 	case wrong != "":
 		says = wrong
-	case n > 0 && x.limits.Slowed != nil && x.limits.Slowed(x.source):
+	case n > 0 && x.limits.Failed != nil && ep.refused.NoneSince(x.limits.Failed(x.source)):
 		wrong = fmt.Sprintf("%d were refused for their token or signature since the last genuine one, and the provider counts deliveries that fail"+count.TokenChanged, n)
 		says = wrong
 	case n > 0:

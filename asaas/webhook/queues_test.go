@@ -312,7 +312,15 @@ func TestATokenThatWasChangedAtOneSideIsRedAtTheNextLook(t *testing.T) {
 	url, _, _ = strings.Cut(url, "?")
 	p.want.URL = url
 	w := wanted()
-	w.URL, w.Handler = url, inbox
+	lost := false // the application answers, and its answers do not arrive
+	w.URL, w.Handler = url, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if lost {
+			inbox.ServeHTTP(httptest.NewRecorder(), r)
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		inbox.ServeHTTP(w, r)
+	})
 	id := p.fake.AddWebhook(w)
 	watch := webhook.NewWatch(p.client, p.want, p.events)
 	look := func() {
@@ -346,8 +354,17 @@ func TestATokenThatWasChangedAtOneSideIsRedAtTheNextLook(t *testing.T) {
 	if r := refused(); !r.Healthy {
 		t.Errorf("a stranger's guess: %s", r.Says)
 	}
+	lost = true
 	p.fake.Emit(asaastest.Event("PAYMENT_RECEIVED"))
 	p.fake.Settle() // a genuine one
+	lost = false
+	strangerGuesses()
+	look()
+	if r := refused(); !r.Healthy {
+		t.Errorf("a stranger's guess, after genuine deliveries that failed: %s", r.Says)
+	}
+	p.fake.Advance(time.Hour)
+	look()
 
 	if _, err := p.client.UpdateWebhook(t.Context(), id, asaas.WebhookUpdate{AuthToken: value.Of("another-token-that-only-Asaas-knows")}); err != nil {
 		t.Fatal(err)

@@ -42,7 +42,8 @@ type Watch struct {
 	failing time.Time    // since when looks fail; zero if the last one succeeded
 
 	penalized value.Optional[asaas.Int] // failed deliveries, as Asaas counted them at the last look
-	rose      time.Time                 // when they had become more
+	looked    time.Time                 // when that was
+	rose      time.Time                 // the look before the last one that found more of them
 }
 
 const source = "asaas" // of the webhook's events
@@ -103,21 +104,18 @@ func (w *Watch) countFailed(at *asaas.Webhook) {
 		return
 	}
 	if before, ok := w.penalized.Get(); ok && at.PenalizedRequestsCount.Or(0) > before {
-		w.rose = time.Now()
+		w.rose = w.looked
 	}
-	w.penalized = at.PenalizedRequestsCount
+	w.penalized, w.looked = at.PenalizedRequestsCount, time.Now()
 }
 
-// slowedFor is the time for which failed deliveries count after Asaas has counted them: the longest pause between two of
-// its attempts is shorter.
-const slowedFor = 4 * time.Hour
-
-// Slowed reports whether Asaas has counted failed deliveries lately, by its looks. Package health asks it: if the
-// application has refused a delivery since its last genuine one, the token was changed at one side.
-func (w *Watch) Slowed() bool {
+// Failed returns the time since which Asaas has counted failed deliveries, by its looks: that of the look before the
+// last one that found more of them. It is zero if none did. Package health asks it: if the application has got no
+// genuine delivery since then, and has refused one, the token was changed at one side.
+func (w *Watch) Failed() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.rose.IsZero() && time.Since(w.rose) < slowedFor
+	return w.rose
 }
 
 // SourceName returns "asaas", the name of its events' source.

@@ -87,7 +87,7 @@ func (w *Watches) of(account string, client *asaas.Client) *Watch {
 	one.account = account
 	if before := w.watches[account]; before != nil {
 		one.lost, one.command, one.err, one.failing = before.lost, before.command, before.err, before.failing
-		one.penalized, one.rose = before.penalized, before.rose
+		one.penalized, one.looked, one.rose = before.penalized, before.looked, before.rose
 	}
 	w.watches[account] = one
 	return one
@@ -96,14 +96,15 @@ func (w *Watches) of(account string, client *asaas.Client) *Watch {
 // SourceName returns "asaas", the name of the events' source.
 func (w *Watches) SourceName() string { return source }
 
-// Slowed reports whether Asaas has counted failed deliveries of an account lately, see Slowed of [Watch].
-func (w *Watches) Slowed() bool {
+// Failed returns the time since which Asaas has counted failed deliveries of an account, the latest of all: see Failed
+// of [Watch].
+func (w *Watches) Failed() (since time.Time) {
 	for _, one := range w.each() {
-		if one.Slowed() {
-			return true
+		if at := one.Failed(); at.After(since) {
+			since = at
 		}
 	}
-	return false
+	return since
 }
 
 // Problems asks Asaas now, and returns a line for each thing that keeps events away, with its account and the command

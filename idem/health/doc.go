@@ -52,10 +52,10 @@
 // A delivery that is not genuine does not count as failed, unless no secret is
 // configured: strangers must not make health red. One with the right secret counts, whatever
 // it is refused for. A token that was changed on one side
-// only looks like a stranger's. The check fails, for each path by itself, in five cases:
+// only looks like a stranger's. The check fails if a webhook.Watch of asaas has seen the provider count more failed
+// deliveries from one look to the next, and since the first of the two looks none was genuine, and one was refused. It
+// also fails, for each path by itself, in four cases:
 //
-//   - One delivery with a wrong token or signature was refused since the last genuine one, and a webhook.Watch of
-//     asaas has seen the provider count failed deliveries since.
 //   - MaxFailures deliveries with different bodies were signed by the right secret, and refused for their time:
 //     a clock is wrong.
 //   - MaxFailures deliveries have the same wrong token, over more than five minutes, and none of them

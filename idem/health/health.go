@@ -58,22 +58,25 @@ func New(parts ...Part) *Health {
 		}
 		h.parts = append(h.parts, &part{Part: p, name: name})
 	}
-	h.Slowed = h.slowed
+	h.Failed = h.failed
 	return h
 }
 
-// slowed asks the parts that ask the provider of a source.
-func (h *Health) slowed(source string) bool {
+// failed asks the parts that ask the provider of a source.
+func (h *Health) failed(source string) (since time.Time) {
 	for _, p := range h.parts {
 		asks, ok := p.Part.(interface {
 			SourceName() string
-			Slowed() bool
+			Failed() time.Time
 		})
-		if ok && asks.SourceName() == source && asks.Slowed() {
-			return true
+		if !ok || asks.SourceName() != source {
+			continue
+		}
+		if at := asks.Failed(); at.After(since) {
+			since = at
 		}
 	}
-	return false
+	return since
 }
 
 // ServeHTTP answers with the report as JSON: 200 if it is healthy, else 503.

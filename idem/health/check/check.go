@@ -51,10 +51,10 @@ type Limits struct {
 	//	}
 	MaxSilence func(at time.Time) time.Duration
 
-	// Slowed reports whether the provider of a source has counted failed deliveries lately: with it one refused
-	// delivery fails the check of refused ones. Default: what the parts say that ask the provider, such as a
-	// webhook.Watch of asaas.
-	Slowed func(source string) bool
+	// Failed returns the time since which the provider of a source has counted failed deliveries; zero for none. If
+	// no genuine delivery has come since then, one refused delivery fails the check of refused ones. Default: what
+	// the parts say that ask the provider, such as a webhook.Watch of asaas.
+	Failed func(source string) time.Time
 
 	// Timeout limits each query to Postgres. Default: 2 seconds.
 	Timeout time.Duration

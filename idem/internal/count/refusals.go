@@ -79,6 +79,13 @@ func (r *Refusals) Silence(now time.Time) time.Duration {
 	return now.Sub(r.genuine)
 }
 
+// NoneSince reports whether no genuine delivery has come since a time that is not zero.
+func (r *Refusals) NoneSince(at time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.genuine.Before(at)
+}
+
 // sentToken counts the deliveries with one token.
 type sentToken struct {
 	n           int
