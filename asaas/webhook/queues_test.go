@@ -302,8 +302,9 @@ func (otherKey) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// The token is changed at Asaas only: the first look after Asaas has counted a failure shows it.
-func TestATokenThatWasChangedAtOneSideIsRedAtTheNextLook(t *testing.T) {
+// The token is changed at Asaas only. The first look after Asaas has counted a failure shows it, if no genuine delivery
+// came since the look before.
+func TestATokenThatWasChangedAtOneSideIsRedAfterALook(t *testing.T) {
 	t.Parallel()
 	p := newPlanned(t)
 	url, pool := application(t, webhookToken, handleTwo)
