@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // Filled records that the account's table is complete since a day, by the calendar of Brasília: of the charges made on
@@ -175,7 +175,7 @@ func filledCommand(scope string) string {
 	if scope == "" {
 		return "asaas-queue filled"
 	}
-	return "asaas-queue filled -scope " + quoted(scope)
+	return "asaas-queue filled -scope " + terminal.Quoted(scope)
 }
 
 // elsewhere returns the error of a charge that has a row under another scope.
@@ -186,11 +186,8 @@ func (c *Charge) elsewhere(ctx context.Context, tx pgx.Tx) error {
 	}
 	return idem.NoRetry(fmt.Errorf("asaas/charges: %s came under the scope %q, and is booked under %q: it is not booked again. If the account has a new scope, "+
 		"stop its processes, run idem rescope -source asaas -account %[4]s -to-account %[5]s, and replay the event; if a setting names the wrong "+
-		"scope, correct it, and discard the event; if the two are the sandbox and production, call charges.Apart", c.ID, c.Scope, other, quoted(other), quoted(c.Scope)))
+		"scope, correct it, and discard the event; if the two are the sandbox and production, call charges.Apart", c.ID, c.Scope, other, terminal.Quoted(other), terminal.Quoted(c.Scope)))
 }
-
-// quoted returns a text for a shell.
-func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // settingError is the error of a wrong setting.
 type settingError string

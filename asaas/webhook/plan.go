@@ -240,52 +240,6 @@ func (p *Plan) losses() (lost []Difference) {
 	return lost
 }
 
-// command returns what a person types to have the differences repaired that lose events: "" if nothing is lost, or if
-// a difference is none that asaas-queue can repair. account is its name in the list of ASAAS_ACCOUNTS, "" for none.
-func (p *Plan) command(account string) string {
-	lost := p.losses()
-	repaired := func(fields ...string) bool {
-		return !slices.ContainsFunc(lost, func(d Difference) bool { return !d.Repairable || !slices.Contains(fields, d.Field) })
-	}
-	var words []string
-	switch {
-	case !slices.ContainsFunc(lost, func(d Difference) bool { return d.Repairable || d.Field == "authToken" }):
-		return ""
-	case p.Webhook != nil && repaired("interrupted"):
-		words = []string{"recover", p.shown(p.Webhook.ID)}
-	case p.Webhook != nil && repaired("enabled", "interrupted"): // which says to recover it
-		words = []string{"enable", p.shown(p.Webhook.ID)}
-	default:
-		words = p.applyWords()
-	}
-	if account != "" {
-		words = append(words, "-account", quoted(account))
-	}
-	if p.client.Environment() == asaas.Sandbox {
-		words = append(words, "-sandbox")
-	}
-	return "asaas-queue " + strings.Join(words, " ")
-}
-
-// applyWords are those of asaas-queue apply. The word URL stands for one with parts that may be a secret.
-func (p *Plan) applyWords() []string {
-	want, address := p.want(), quoted(p.want().URL)
-	if shown.Place(want.URL) != want.URL {
-		address = "URL"
-	}
-	words := []string{"apply", "-name", quoted(want.Name), "-url", address, "-handled", strings.ReplaceAll(joined(p.types), ", ", ",")}
-	if p.Webhook == nil {
-		words = append(words, "-email", "ADDRESS")
-	}
-	if want.NoPixAutomatic {
-		words = append(words, "-no-pix-automatic")
-	}
-	return words
-}
-
-// quoted returns a text as a shell takes it.
-func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
-
 // isReported reports whether Asaas's answer has a field. A missing field is a
 // difference: it does not mean that all is well.
 func isReported[T any](p *Plan, field string, v value.Optional[T]) bool {

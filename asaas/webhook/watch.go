@@ -14,6 +14,7 @@ import (
 	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 	"github.com/paghooks/paghooks/idem/value"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // Watch looks at the application's webhook from time to time and reports
@@ -197,4 +198,47 @@ func (w *Watch) annotate(queues []gauge.Queue, all []*asaas.Webhook) []gauge.Que
 // missing stands for the queue of a webhook that does not exist.
 func (w *Watch) missing(problems ...string) gauge.Queue {
 	return gauge.Queue{Name: w.want().Name, URL: shown.Place(w.want().URL), Problems: problems}
+}
+
+// command returns what a person types to have the differences repaired that lose events: "" if nothing is lost, or if
+// a difference is none that asaas-queue can repair. account is its name in the list of ASAAS_ACCOUNTS, "" for none.
+func (p *Plan) command(account string) string {
+	lost := p.losses()
+	repaired := func(fields ...string) bool {
+		return !slices.ContainsFunc(lost, func(d Difference) bool { return !d.Repairable || !slices.Contains(fields, d.Field) })
+	}
+	var words []string
+	switch {
+	case !slices.ContainsFunc(lost, func(d Difference) bool { return d.Repairable || d.Field == "authToken" }):
+		return ""
+	case p.Webhook != nil && repaired("interrupted"):
+		words = []string{"recover", p.shown(p.Webhook.ID)}
+	case p.Webhook != nil && repaired("enabled", "interrupted"): // which says to recover it
+		words = []string{"enable", p.shown(p.Webhook.ID)}
+	default:
+		words = p.applyWords()
+	}
+	if account != "" {
+		words = append(words, "-account", terminal.Quoted(account))
+	}
+	if p.client.Environment() == asaas.Sandbox {
+		words = append(words, "-sandbox")
+	}
+	return "asaas-queue " + strings.Join(words, " ")
+}
+
+// applyWords are those of asaas-queue apply. The word URL stands for one with parts that may be a secret.
+func (p *Plan) applyWords() []string {
+	want, address := p.want(), terminal.Quoted(p.want().URL)
+	if shown.Place(want.URL) != want.URL {
+		address = "URL"
+	}
+	words := []string{"apply", "-name", terminal.Quoted(want.Name), "-url", address, "-handled", strings.ReplaceAll(joined(p.types), ", ", ",")}
+	if p.Webhook == nil {
+		words = append(words, "-email", "ADDRESS")
+	}
+	if want.NoPixAutomatic {
+		words = append(words, "-no-pix-automatic")
+	}
+	return words
 }

@@ -89,10 +89,8 @@ func TestPromotionLosesNoDuplicateThatWasAcknowledged(t *testing.T) {
 			s.on(pay)
 			s.wantState("e1", "")
 			o, err := accept(s)(t.Context(), e)
-			for range 20 { // a first try waits a second for a connection, and the server has just started
-				if !o.Acknowledged() {
-					o, err = accept(s)(t.Context(), e)
-				}
+			for n := 0; n < 20 && !o.Acknowledged(); n++ { // a first try waits a second for a connection, and the server has just started
+				o, err = accept(s)(t.Context(), e)
 			}
 			if !o.Acknowledged() {
 				t.Errorf("afterwards it is %s, %v", o, err)

@@ -126,3 +126,6 @@ func Cut(text string, most int) string {
 	}
 	return string([]rune(text)[:max(most-1, 0)]) + "…"
 }
+
+// Quoted returns a text as a word of a shell's command.
+func Quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

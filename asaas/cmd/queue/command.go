@@ -189,7 +189,7 @@ func (p *program) tell(value fmt.Stringer) {
 
 // advice is a next step.
 type advice struct {
-	ID   string `json:"id"`
+	ID   string `json:"id,omitempty"` // of the webhook that it is about
 	Next string `json:"next"`
 }
 

@@ -91,7 +91,7 @@ func (p *program) filled(ctx context.Context) error {
 	if err := charges.Filled(ctx, pool, p.scope, time.Time{}); err != nil {
 		return err
 	}
-	p.tell(advice{p.scope, "the events that were parked for it: idem requeue -source asaas -state parked"})
+	p.tell(advice{Next: "the events that were parked for it: idem requeue -source asaas -state parked"})
 	return nil
 }
 

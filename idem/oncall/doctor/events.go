@@ -8,6 +8,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // ofEach asks about the events of each source.
@@ -61,10 +62,10 @@ func (e *examination) paused(ctx context.Context) ([]Finding, error) {
 		f := &Finding{Severity: Warning, Problem: "events are paused: deliveries are stored, and none of these events begins", Remedy: "let it end, or end it"}
 		f.Command = "idem resume -source " + s.name
 		if of := pauses[0]; of.Type != "" {
-			f.Command += " -type " + quoted(of.Type)
+			f.Command += " -type " + terminal.Quoted(of.Type)
 		}
 		if of := pauses[0]; of.Key != "" {
-			f.Command += " -entity " + quoted(of.Key)
+			f.Command += " -entity " + terminal.Quoted(of.Key)
 		}
 		for _, p := range pauses {
 			f.Evidence = strings.TrimPrefix(fmt.Sprintf("%s; %s, until %s, by %s: %s",
@@ -73,9 +74,6 @@ func (e *examination) paused(ctx context.Context) ([]Finding, error) {
 		return f, nil
 	})
 }
-
-// quoted returns a text as a shell takes it.
-func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // parked finds events to which nothing happens by itself.
 func (e *examination) parked(ctx context.Context) ([]Finding, error) {

@@ -32,13 +32,23 @@ func (p *program) console(ctx context.Context) error {
 	server := &http.Server{Handler: toThisMachine(page), ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	if _, err = fmt.Fprintf(p.Stdout, "http://%s/ shows the events, and changes nothing. Ctrl-C ends it.\n", l.Addr()); err == nil {
+	if err = p.sayAddress("http://" + l.Addr().String() + "/"); err == nil {
 		select {
 		case <-ctx.Done():
 		case err = <-served:
 		}
 	}
 	return errors.Join(err, server.Close())
+}
+
+func (p *program) sayAddress(address string) (err error) {
+	if p.json {
+		return p.printLine(struct {
+			URL string `json:"url"`
+		}{address})
+	}
+	_, err = fmt.Fprintf(p.Stdout, "%s shows the events, and changes nothing. Ctrl-C ends it.\n", address)
+	return err
 }
 
 // toThisMachine passes on what was asked of this machine by its own name: a page of another site in the same browser

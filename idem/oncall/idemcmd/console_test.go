@@ -3,6 +3,7 @@ package idemcmd
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -17,17 +18,7 @@ func TestThePageOfTheCommandShowsAndChangesNothing(t *testing.T) {
 	s := newShop(t)
 	s.badNight()
 	s.prebuilt()
-	p, _, complaints := s.program("console", "-listen", "127.0.0.1:0")
-	out, in := io.Pipe()
-	p.Stdout = in
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	ended := make(chan int, 1)
-	go func() { ended <- p.run(ctx) }()
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err, complaints)
-	}
+	line, stop := s.page("console", "-listen", "127.0.0.1:0")
 	address, _, _ := strings.Cut(line, " ")
 
 	ask := func(method, path, host string) (int, string) {
@@ -66,8 +57,39 @@ func TestThePageOfTheCommandShowsAndChangesNothing(t *testing.T) {
 		}
 	}
 	stop()
-	if status := <-ended; status != command.Done {
-		t.Errorf("it ends with status %d, %s", status, complaints)
+
+	line, stop = s.page("console", "-listen", "127.0.0.1:0", "-json")
+	var object struct{ URL string }
+	if err := json.Unmarshal([]byte(line), &object); err != nil || !strings.HasPrefix(object.URL, "http://127.0.0.1:") {
+		t.Errorf("as JSON it prints %s, %v", line, err)
+	}
+	stop()
+}
+
+// page runs the command, and returns its first line and what ends it.
+func (s *shop) page(args ...string) (line string, stop func()) {
+	s.Helper()
+	p, _, complaints := s.program(args...)
+	out, in := io.Pipe()
+	p.Stdout = in
+	ctx, cancel := context.WithCancel(s.Context())
+	s.Cleanup(cancel)
+	ended := make(chan int, 1)
+	go func() {
+		status := p.run(ctx)
+		_ = in.Close()
+		ended <- status
+	}()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		s.Fatal(err, complaints)
+	}
+	return line, func() {
+		s.Helper()
+		cancel()
+		if status := <-ended; status != command.Done {
+			s.Errorf("it ends with status %d, %s", status, complaints)
+		}
 	}
 }
 

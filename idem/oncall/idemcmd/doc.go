@@ -2,8 +2,8 @@
 // stored webhook events. A host needs no Go to run it.
 //
 // The prebuilt command, github.com/paghooks/paghooks/idem/cmd/idem, has every verb
-// but replay, and needs only the URL of the database. Replay runs the
-// application's handlers, and so is part of a program of ten lines:
+// but replay and rerun, and needs only the URL of the database. These run the
+// application's handlers, and so are part of a program of ten lines:
 //
 //	func main() { idemcmd.Main(receiver) }
 //
