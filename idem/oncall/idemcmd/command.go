@@ -99,8 +99,11 @@ func (p *program) verb(v *verb) command.Verb {
 		if err := v.check(p); err != nil {
 			return err
 		}
-		if p.print { // which needs no database
+		switch {
+		case p.print: // which needs no database
 			return p.printMigrations()
+		case v.alone:
+			return v.run(p, ctx)
 		}
 		switch err := p.open(ctx, v); {
 		case err == nil:

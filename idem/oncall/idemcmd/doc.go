@@ -29,6 +29,7 @@
 //	conflicts   events that came again with another body
 //	audit       who did what to which events
 //	console     a page with all of this, read-only, for this machine alone
+//	tail        each delivery as it comes, with its answer, also those that are refused
 //	requeue     have the workers of an inbox process events again
 //	replay      process events here, with the application's handlers
 //	rerun       run the handler of a done event once more, on purpose

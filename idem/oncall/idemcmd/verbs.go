@@ -24,6 +24,7 @@ type verb struct {
 	audited   bool     // it needs the name of the person
 	acts      bool     // it changes something: it says first in which database
 	noTables  bool     // it works before the tables are there
+	alone     bool     // it works without a database
 	variables []string // of the environment, beside the database's
 	run       func(*program, context.Context) error
 }
@@ -81,6 +82,18 @@ var verbs = []verb{
 		flags: with(bySource, func(o *options, f *flag.FlagSet) {
 			f.StringVar(&o.listen, "listen", "127.0.0.1:8070", "the `address` to serve on, of this machine alone; port 0 is any free one")
 		}), run: (*program).console,
+	},
+	{
+		name: "tail", words: "[URL]", about: "each delivery as it comes, with its answer, also those that are refused",
+		more: "It stands in front of the program: give it the program's address, and the tunnel, or the provider's fake, its own.\n" +
+			"Deliveries go on unchanged. A line has the event's type and id, and the answer; no body, and no token. It is for the\n" +
+			"first hours and a test environment: a program in production has its log and its metrics.\n" +
+			"-keep writes each body into a file, before it goes on, with the personal data that it has. Without a program's\n" +
+			"address it answers 200 then: to see real bodies, from the sandbox, before there is a program.",
+		flags: []func(*options, *flag.FlagSet){func(o *options, f *flag.FlagSet) {
+			f.StringVar(&o.listen, "listen", "127.0.0.1:8081", "the `address` to receive at; port 0 is any free one")
+			f.StringVar(&o.keep, "keep", "", "the `folder` for a file of each body")
+		}}, alone: true, run: (*program).tail,
 	},
 	{
 		name: "requeue", words: "[ID...]", about: "have the workers of an inbox process events again, each in its place",
@@ -320,7 +333,8 @@ type options struct {
 	all    bool     // findings of doctor
 	health []string // URLs; nil is those of the environment
 
-	listen string // address of the page
+	listen string // address of the page, or of tail
+	keep   string // the folder for bodies; "" is none
 
 	again  bool   // migrate
 	schema string // of the tables to migrate; "" is the first of the search_path
