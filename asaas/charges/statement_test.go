@@ -99,6 +99,7 @@ func TestWhatTheCopyOfTheStatementCannotSayIsSaid(t *testing.T) {
 		{"on the day of the copy", `delete from asaas_statement; update asaas_statement_days set last = '2026-08-08'`, "its money came on the day of the last copy"},
 		{"the row is newer", `update asaas_charges set at = now() + interval '1 hour', received = 0`, "it has changed since the statement was copied"},
 		{"the refund is not in it", `delete from asaas_statement where kind = 'refund'`, "the table has more of it given back than the statement"},
+		{"a part of it was paid", `update asaas_statement set type = 'PARTIAL_PAYMENT', value = 40 where kind = 'charge'`, "a part of it was paid"},
 		{"no copy", `delete from asaas_statement_days`, "the statement of the account is not copied"},
 	} {
 		pool := copied(t, bodies...)
@@ -108,6 +109,33 @@ func TestWhatTheCopyOfTheStatementCannotSayIsSaid(t *testing.T) {
 		}
 		if says := query(t, pool, `select says from asaas_proof`); !strings.HasPrefix(says, test.says) {
 			t.Errorf("%s: the view says %q, want %q", test.why, says, test.says)
+		}
+	}
+}
+
+func TestEachTypeOfTheStatementIsOfTheKindThatAsaasSaysOfIt(t *testing.T) {
+	t.Parallel()
+	pool := copied(t)
+	for _, test := range []struct{ kind, reason, types string }{
+		{"charge", "Cobrança recebida, parcialmente recebida", "PAYMENT_RECEIVED PARTIAL_PAYMENT"},
+		{"refund", "Estorno de fatura, and its cancellation", "PAYMENT_REVERSAL PAYMENT_REFUND_CANCELLED REFUND_REQUEST_CANCELLED"},
+		{"chargeback", "Bloqueio de saldo devido ao chargeback de cobrança", "CHARGEBACK CHARGEBACK_REVERSAL"},
+		{"fee", "Taxa", `PAYMENT_FEE TRANSFER_FEE PIX_TRANSACTION_CREDIT_FEE PIX_TRANSACTION_DEBIT_FEE RECEIVABLE_ANTICIPATION_FEE
+			REFUND_REQUEST_FEE BILL_PAYMENT_FEE INVOICE_FEE PAYMENT_DUNNING_RECEIVED_IN_CASH_FEE ACCOUNT_INACTIVITY_FEE CREDIT_BUREAU_REPORT`},
+		{"fee", "Estorno de taxa", "PAYMENT_FEE_REVERSAL REFUND_REQUEST_FEE_REVERSAL CHARGED_FEE_REFUND BILL_PAYMENT_FEE_CANCELLED"},
+		{"fee", "Desconto na taxa", "PROMOTIONAL_CODE_CREDIT PROMOTIONAL_CODE_DEBIT FREE_PAYMENT_USE"},
+		{"anticipation", "Antecipação, baixa da parcela", "RECEIVABLE_ANTICIPATION_GROSS_CREDIT RECEIVABLE_ANTICIPATION_DEBIT RECEIVABLE_ANTICIPATION_PARTNER_SETTLEMENT"},
+		{"transfer", "Transferência", `TRANSFER TRANSFER_REVERSAL INTERNAL_TRANSFER_CREDIT INTERNAL_TRANSFER_DEBIT PIX_TRANSACTION_CREDIT
+			PIX_TRANSACTION_DEBIT PIX_TRANSACTION_DEBIT_REFUND`},
+		{"other", "neither of a charge nor of Asaas's work", "CREDIT DEBIT REVERSAL BACEN_JUDICIAL_LOCK PAYMENT_CUSTODY_BLOCK MOBILE_PHONE_RECHARGE ASAAS_CARD_TRANSACTION BILL_PAYMENT"},
+		{"other", "a type of tomorrow", "SOMETHING_NEW"},
+	} {
+		for _, of := range strings.Fields(test.types) {
+			var got string
+			err := pool.QueryRow(t.Context(), `insert into asaas_statement (scope, id, day, type, value) values ('', $1, '2026-11-01', $1, 1) returning kind`, of).Scan(&got)
+			if err != nil || got != test.kind {
+				t.Errorf("%s (%s) is of the kind %q, want %s; error: %v", of, test.reason, got, test.kind, err)
+			}
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/internal/shown"
+	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 	"github.com/paghooks/paghooks/idem/value"
@@ -24,12 +25,22 @@ import (
 // order. Make it with [NewWatch], give it to idem.Serve, which runs it, and to
 // health.New, which asks it.
 //
-// Several goroutines may use it at once. The exported field is a setting: change it
+// Several goroutines may use it at once. The exported fields are settings: change them
 // before Run.
 type Watch struct {
 	// Every is the time between two looks. Each is one call of the API. Default: 5
 	// minutes.
 	Every time.Duration
+
+	// Release, if not nil, has Run remove the penalty of the webhook's queue once the outage is over. Give it the inbox
+	// that the webhook delivers to. After 40 minutes of downtime Asaas's next try may be an hour away, and is not, then.
+	//
+	// Run removes the penalty only, and never resumes a queue that is stopped: a person may have stopped it. It does so
+	// if two looks, one after the other, find that Asaas counts failed deliveries, that no event has been stored for 5
+	// minutes, and that this process has refused none since the last genuine one; at most once an hour, whichever
+	// process it is. The audit trail has it. After a release that brings no event there is no other until one comes,
+	// and if Asaas counts more failures the check "webhook" fails. Default: nil, a person runs asaas-queue recover.
+	Release *idem.Inbox
 
 	client     *asaas.Client
 	want       func() Settings // a function, so that printing shows no token
@@ -42,9 +53,12 @@ type Watch struct {
 	err     error        // of the last look
 	failing time.Time    // since when looks fail; zero if the last one succeeded
 
+	release released // of the last look
+
 	penalized value.Optional[asaas.Int] // failed deliveries, as Asaas counted them at the last look
 	looked    time.Time                 // when that was
-	rose      time.Time                 // the look before the last one that found more of them
+	more      time.Time                 // the last look that found more of them
+	rose      time.Time                 // the look before that one
 }
 
 const source = "asaas" // of the webhook's events
@@ -65,8 +79,9 @@ func (w *Watch) Run(ctx context.Context) error {
 	if w.Every <= 0 {
 		return errors.New("webhook: Watch: Every is not positive: set how often to look")
 	}
+	held := false // at the look before: a program that has just begun may not be reached yet
 	for {
-		_ = w.look(ctx) // Examine has it
+		held = w.step(ctx, held)
 		select {
 		case <-time.After(w.Every):
 		case <-ctx.Done():
@@ -75,13 +90,22 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 }
 
+// step looks, and removes the penalty of a queue that was held up at the look before, too. It reports whether it is now.
+func (w *Watch) step(ctx context.Context, before bool) (held bool) {
+	p, err := w.look(ctx)
+	if err != nil || w.Release == nil { // Examine has the error
+		return false
+	}
+	return w.relieve(ctx, p, before)
+}
+
 // look asks Asaas now for the differences that lose events.
-func (w *Watch) look(ctx context.Context) error {
+func (w *Watch) look(ctx context.Context) (*Plan, error) {
 	p, err := NewPlan(ctx, w.client, w.want(), w.dispatcher)
 	if err == nil || ctx.Err() == nil { // a stop says nothing of Asaas
 		w.note(p, err)
 	}
-	return err
+	return p, err
 }
 
 // note keeps the result of a look.
@@ -105,7 +129,7 @@ func (w *Watch) countFailed(at *asaas.Webhook) {
 		return
 	}
 	if before, ok := w.penalized.Get(); ok && at.PenalizedRequestsCount.Or(0) > before {
-		w.rose = w.looked
+		w.rose, w.more = w.looked, time.Now()
 	}
 	w.penalized, w.looked = at.PenalizedRequestsCount, time.Now()
 }
@@ -125,7 +149,7 @@ func (w *Watch) SourceName() string { return source }
 // Problems asks Asaas now, and returns a line for each thing that keeps events away, and the
 // command that repairs them. They have no secret. Package doctor calls it.
 func (w *Watch) Problems(ctx context.Context) (problems []string, command string, err error) {
-	err = w.look(ctx)
+	_, err = w.look(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
@@ -157,6 +181,9 @@ func (w *Watch) Examine(context.Context, check.Limits) []check.Result {
 			text = fmt.Sprintf("the webhook could not be looked at for %s: %v", failing.Round(time.Second), w.err)
 		}
 		says, c.Healthy = append(says, text), c.Healthy && isCall && failing < unknownAfter
+	}
+	if text, sound := w.release.says(w.more); text != "" {
+		says, c.Healthy = append(says, text), c.Healthy && sound
 	}
 	c.Says = strings.Join(says, "; ")
 	if c.Says == "" {
@@ -218,6 +245,11 @@ func (p *Plan) command(account string) string {
 	default:
 		words = p.applyWords()
 	}
+	return p.asaasQueue(account, words...)
+}
+
+// asaasQueue returns a command of asaas-queue for the account.
+func (p *Plan) asaasQueue(account string, words ...string) string {
 	if account != "" {
 		words = append(words, "-account", terminal.Quoted(account))
 	}

@@ -67,7 +67,7 @@ func (w *Watches) look(ctx context.Context) {
 			continue
 		}
 		names = append(names, account)
-		_ = w.of(account, client).look(ctx) // Examine has it
+		_, _ = w.of(account, client).look(ctx) // Examine has it
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +87,7 @@ func (w *Watches) of(account string, client *asaas.Client) *Watch {
 	one.account = account
 	if before := w.watches[account]; before != nil {
 		one.lost, one.command, one.err, one.failing = before.lost, before.command, before.err, before.failing
-		one.penalized, one.looked, one.rose = before.penalized, before.looked, before.rose
+		one.penalized, one.looked, one.more, one.rose = before.penalized, before.looked, before.more, before.rose
 	}
 	w.watches[account] = one
 	return one

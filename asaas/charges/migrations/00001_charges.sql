@@ -83,10 +83,11 @@ create table if not exists asaas_statement (
     anticipation text collate "C",
     transfer     text collate "C",
     kind         text not null generated always as (case
-        when type = 'PAYMENT_RECEIVED' then 'charge'
-        when type in ('PAYMENT_REVERSAL', 'PAYMENT_REFUND_CANCELLED') then 'refund'
+        when type in ('PAYMENT_RECEIVED', 'PARTIAL_PAYMENT') then 'charge'
+        when type in ('PAYMENT_REVERSAL', 'PAYMENT_REFUND_CANCELLED', 'REFUND_REQUEST_CANCELLED') then 'refund'
         when type in ('CHARGEBACK', 'CHARGEBACK_REVERSAL') then 'chargeback'
-        when type like '%\_FEE' or type like '%\_FEE\_%' then 'fee'
+        when type like '%\_FEE' or type like '%\_FEE\_%'
+            or type in ('FREE_PAYMENT_USE', 'PROMOTIONAL_CODE_CREDIT', 'PROMOTIONAL_CODE_DEBIT', 'CREDIT_BUREAU_REPORT') then 'fee' -- or a discount of one
         when split is not null then 'split'
         when anticipation is not null or type like 'RECEIVABLE\_ANTICIPATION\_%' then 'anticipation'
         when transfer is not null or type like 'TRANSFER%' or type like 'PIX\_TRANSACTION\_%' or type like 'INTERNAL\_TRANSFER\_%' then 'transfer'
@@ -163,11 +164,13 @@ create or replace view asaas_proof as
 with moved as (
     select scope, payment as charge, coalesce(sum(value) filter (where kind = 'charge'), 0) as came, coalesce(-sum(value) filter (where kind <> 'charge'), 0) as went,
         coalesce(-sum(value) filter (where kind <> 'charge' and value < 0), 0) as went_ever, -- whether it came back or not
+        bool_or(type = 'PARTIAL_PAYMENT') as partly,
         min(day) filter (where kind = 'charge') as came_on, max(day) filter (where kind <> 'charge') as went_on
     from asaas_statement where payment is not null and kind in ('charge', 'refund', 'chargeback') group by scope, payment
 ), pairs as (
     select coalesce(m.scope, c.scope) as scope, coalesce(m.charge, c.id) as charge, c.id is not null as has_row, c.status, c.anticipated, c.value, c.received,
-        c.refunding, c.received_on, c.at, coalesce(m.came, 0) as came, coalesce(m.went, 0) as went, coalesce(m.went_ever, 0) as went_ever, m.came_on, m.went_on
+        c.refunding, c.received_on, c.at, coalesce(m.came, 0) as came, coalesce(m.went, 0) as went, coalesce(m.went_ever, 0) as went_ever,
+        coalesce(m.partly, false) as partly, m.came_on, m.went_on
     from moved m full join asaas_charges c on c.scope = m.scope and c.id = m.charge
     where m.charge is not null or c.received <> 0 or c.received_on is not null
 ), judged as (
@@ -176,6 +179,7 @@ with moved as (
         when not has_row then null
         when status = 'RECEIVED_IN_CASH' then 'it was paid in cash, which is not at Asaas'
         when anticipated then 'it is anticipated: its money came as an anticipation'
+        when partly and came - went <> received then 'a part of it was paid: Asaas does not document what a charge says then'
         when status like 'DUNNING%' then 'the bureau has recovered it, and may pay less'
         when at > d.copied then 'it has changed since the statement was copied'
         when came = 0 and received_on < d.first and received <= value - went then 'its money came before the first day of the statement'

@@ -47,6 +47,24 @@ returning id, ` + onDisk
 	}
 }
 
+// ActedWithin reports whether the same action on the same filter has begun within d, by anybody. Whoever asks next
+// waits until tx has ended.
+func ActedWithin(ctx context.Context, tx DB, a Action, d time.Duration) (acted bool, err error) {
+	const same = `select pg_advisory_xact_lock(hashtextextended(concat_ws('/', 'idem_audit', $1::text, $2::text, $3::text), 0))`
+	if _, err := tx.Exec(ctx, same, a.Source, a.Action, a.Filter); err != nil {
+		return false, err
+	}
+	const find = `select exists (select from idem_audit where source = $1 and action = $2 and filter = $3 and at > clock_timestamp() - $4::interval)`
+	err = tx.QueryRow(ctx, find, a.Source, a.Action, a.Filter, d).Scan(&acted)
+	return acted, err
+}
+
+// LastAction reads the latest of an action on a filter. The error is pgx.ErrNoRows if there is none.
+func LastAction(ctx context.Context, db DB, a Action) (Action, error) {
+	rows, _ := db.Query(ctx, actionColumns+` from idem_audit a where a.source = $1 and a.action = $2 and a.filter = $3 order by a.id desc limit 1`, a.Source, a.Action, a.Filter)
+	return pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (Action, error) { return scanAction(row) })
+}
+
 // ChangedBy records the events that an action changed, and the result, in the transaction that changes them.
 // each is the result for each event. If a person has asked the action to end, ChangedBy records nothing and
 // returns that person: the caller rolls the transaction back. After ChangedBy it is too late to ask.

@@ -91,21 +91,44 @@ func (o *Operator) Record(ctx context.Context, action, what, reason string, do f
 	return o.record(ctx, a, nil, func(ctx context.Context, _ *acting) (string, error) { return do(ctx) })
 }
 
+// ErrDoneLately is returned by [Operator.RecordOnce] for an action that somebody has begun a short time ago.
+var ErrDoneLately = errors.New("operator: the same was done lately: see the audit trail")
+
+// RecordOnce is Record for what several processes would do at the same time. If anybody has begun the same action on
+// the same what within the time every, by the database's clock, it does nothing, and returns [ErrDoneLately].
+func (o *Operator) RecordOnce(ctx context.Context, every time.Duration, action, what, reason string, do func(context.Context) (string, error)) error {
+	a := store.Action{Actor: o.name, Action: action, Source: o.SourceName(), Filter: what, Reason: reason}
+	return o.recordOnce(ctx, every, a, nil, func(ctx context.Context, _ *acting) (string, error) { return do(ctx) })
+}
+
 // record stores an action in the trail, calls do with the entry, and stores the result.
 func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do func(context.Context, *acting) (string, error)) error {
+	return o.recordOnce(ctx, 0, a, keys, do)
+}
+
+// recordOnce is record, unless the same action has begun within every.
+func (o *Operator) recordOnce(ctx context.Context, every time.Duration, a store.Action, keys []string, do func(context.Context, *acting) (string, error)) error {
 	if o.name == "" {
 		return fmt.Errorf("operator: %s: the operator has no name: give New who it acts for", a.Action)
 	}
 	a.Filter, a.Reason = store.Storable(a.Filter, maxRecorded), store.Storable(a.Reason, maxRecorded)
 	id, err := query(ctx, o, a.Action+" could not be recorded, and was not begun", func(ctx context.Context, db *pgxpool.Pool) (id int64, err error) {
 		err = pgtx.Change(ctx, db, func(ctx context.Context, tx pgx.Tx) (err error) {
+			if every > 0 {
+				if lately, err := store.ActedWithin(ctx, tx, a, every); err != nil || lately {
+					return err
+				}
+			}
 			id, err = store.BeginAction(ctx, tx, a, keys)
 			return err
 		})
 		return id, err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case id == 0:
+		return ErrDoneLately
 	}
 	on := &acting{pool: o.in.Pool(), id: id}
 	running, stop := on.start(ctx)

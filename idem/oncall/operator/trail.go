@@ -51,6 +51,18 @@ func (o *Operator) GetAction(ctx context.Context, id int64) (a Action, ok bool, 
 	return Action(row), err == nil, err
 }
 
+// LastAction returns the latest entry of an action on what, as [Operator.Record] and [Operator.RecordOnce] were given
+// them. ok is false if there is none.
+func (o *Operator) LastAction(ctx context.Context, action, what string) (a Action, ok bool, err error) {
+	row, err := query(ctx, o, "reading the last "+action, func(ctx context.Context, db *pgxpool.Pool) (store.Action, error) {
+		return store.LastAction(ctx, db, store.Action{Action: action, Source: o.SourceName(), Filter: store.Storable(what, maxRecorded)})
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return a, false, nil
+	}
+	return Action(row), err == nil, err
+}
+
 // ActionEvents returns the row keys of the events that the action with this ID chose or, if it is
 // a requeue or discard that has ended, changed: source/scope/id with the scope
 // percent-encoded.

@@ -1,0 +1,4 @@
+package webhook
+
+// Step is a look of Run.
+var Step = (*Watch).step
