@@ -67,7 +67,7 @@ func (t *trial) String() string {
 	if parts == nil {
 		return "ok"
 	}
-	return "**" + strings.Join(parts, ", ") + "**"
+	return strings.Join(parts, ", ")
 }
 
 // fault happens while an event is received and processed.

@@ -47,8 +47,8 @@ func run(ctx context.Context, database string) error {
 	events.Accounts = func(r *http.Request) ([]idem.Credentials, error) {
 		account := r.PathValue("account")
 		token := os.Getenv("ASAAS_TOKEN_" + account)
-		if account == "" || token == "" { // the first account's path, or not one of ours: anybody can ask for any
-			return nil, nil
+		if account == "" || token == "" {
+			return nil, nil // the first account's path, or no account of ours
 		}
 		return []idem.Credentials{{Scope: account, Secrets: []string{token}}}, nil
 	}
