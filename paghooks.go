@@ -185,7 +185,7 @@ func (p *program) migrate(ctx context.Context) error {
 	if fault, ok := errors.AsType[*pgconn.PgError](err); ok && fault.Code == "42501" { // insufficient_privilege
 		config := p.pool.Config().ConnConfig
 		return fmt.Errorf("paghooks: the role %s may not make or change tables: grant it create on the first schema of its search_path, "+
-			"or make the tables with their owner, by idem migrate: see docs/postgres.md: %w", config.User, err)
+			"or make the tables with their owner, by idem migrate: see docs/deploy.md: %w", config.User, err)
 	}
 	if err != nil {
 		return fmt.Errorf("paghooks: making the tables: %w", err)

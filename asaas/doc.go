@@ -45,7 +45,7 @@
 // Exactly once is for each event, and a charge has several, which may come late and in any order: a card payment
 // is CONFIRMED a month before it is RECEIVED, Pix is only RECEIVED, and a chargeback that is won brings both again.
 // Value is the value of the charge in each of them, also in a refund's. So neither an amount for each event nor one
-// for each charge and type is right: book money by package charges. Handlers of single types are for what is no money.
+// for each charge and type is right: book money by package charges. Handlers of single types are for side effects.
 //
 // The function AnyOrder of package idemtest delivers a charge's events to your
 // handlers in every order; Lives of package asaastest are the documented lives of charges, with their true ends.

@@ -33,10 +33,9 @@
 //	http.Handle("POST /webhooks/asaas", inbox)
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox)
 //
-// A handler that returns nil is done with the event for good, also where its
-// update changed 0 rows. One that finds the order by an id which the application
-// stores only after the provider's answer, the charge's for example, loses events
-// that are faster than that. An event that fails is tried again, after growing
+// A handler that returns nil is done with the event for good, even if its update
+// changed no row. So do not look up an order by the charge's id: the webhook can
+// arrive before you have stored it. A failed event is tried again, after growing
 // pauses, and parked after [Inbox.MaxAttempts]: somebody is told.
 //
 // An event's Key names its entity, a charge for example. Events of one entity are
@@ -45,10 +44,10 @@
 // and when it is parked until it is replayed or discarded, the events behind it
 // wait. Handlers can override this with [NoRetry] and [RetryAt].
 //
-// Order is kept among events that have arrived. One that comes late is handled
-// late, and none is skipped because a newer one was handled: it may be money. So a handler that
-// copies a state compares times in its own statement, as package asaas/charges does. The function
-// AnyOrder of package idemtest delivers events to handlers in every order.
+// Order is kept among events that have arrived. A late event is handled late, and
+// none is skipped because a newer one was handled: it may be money. So a handler
+// that copies a state compares times in its own statement, as package asaas/charges
+// does. The function AnyOrder of package idemtest delivers events in every order.
 //
 // # Work first
 //

@@ -240,8 +240,8 @@ func moreAttr(more int) []slog.Attr {
 	return []slog.Attr{slog.Int("more_in_this_outage", more)}
 }
 
-// isOutage reports whether an error is that of all: Postgres, or the broker of an outbox or a relay, is away. A handler's
-// own is none.
+// isOutage reports whether err affects every event: Postgres, or the broker of an outbox or a relay, is away. Errors of
+// handlers do not.
 func (ep *Endpoint) isOutage(err error) bool {
 	_, rejected := errors.AsType[*rejection](err) // the sender's connection may have been lost
 	return err != nil && !rejected && (ep.outage().IsWhole() || !pgtx.WorkFailed(err) && pgtx.Unavailable(err))
@@ -307,7 +307,7 @@ func (ep *Endpoint) logAttrs(ctx context.Context, level slog.Level, message stri
 	_ = pgtx.Protect(func() error { ep.Logger.LogAttrs(ctx, level, message, attrs...); return nil })
 }
 
-// nameAttrs names an event; nothing names none.
+// nameAttrs returns the log attributes of an event; none for the zero Event.
 func nameAttrs(e Event) []slog.Attr {
 	if e.ID == "" {
 		return nil

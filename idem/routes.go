@@ -90,8 +90,8 @@ func HandleOthers[E any](r *Routes, accepts func(eventType string) bool, h Handl
 	})
 }
 
-// checker is an event that is nothing without some of its fields. The generated
-// events of the providers are; a struct of the application's own need not be.
+// checker is implemented by events with required fields. Generated events implement
+// it; a struct of the application's own need not.
 type checker interface {
 	// Check returns an error if body, which was decoded into the event, has
 	// null or nothing in place of a field that is essential to the event, so

@@ -28,7 +28,7 @@
 // order was set: see [Orders]. A charge whose money came unasked names nothing: it is in the table, and paid charges
 // that match nothing of yours are a query. So are orders that are paid twice ([Overpaid]).
 //
-// A handler of one event type may stand beside it, for what is no money. It runs after the family's, in the same
+// A handler of one event type may stand beside it, for side effects, not for bookkeeping. It runs after the family's, in the same
 // transaction, and sees the new row. It also runs for a late event: a reminder asks the row whether the charge is
 // still overdue. If your program needs no event of some types, ignore them: each costs a copy. Do not ignore
 // PAYMENT_CREATED, which notices an order that is not stored before it is paid.
