@@ -1,9 +1,11 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
@@ -15,22 +17,24 @@ const (
 	releaseEvery = time.Hour       // at most, whichever process it is
 	releaseQuiet = 5 * time.Minute // without an event: if some come, nothing is held up for long
 
-	releaser  = "webhook.Watch" // in the audit trail
-	releasing = "release queue" // also what package console records
+	releaser  = "webhook.Watch"           // in the audit trail
+	releasing = "release queue"           // also what package console records
+	removed   = "the penalty was removed" // its result begins so, unless it failed
 )
 
 // released is what a look found about the release of the queue. The zero value is nothing.
 type released struct {
-	at      time.Time // of one that has brought no event yet, by the database's clock; zero for none
+	at      time.Time // of the last one, if no event has come since, by the database's clock; zero for none
+	failed  string    // why that one has removed nothing; "" if it has
 	command string    // for a person
-	err     error     // why there is none
+	err     error     // of this look
 }
 
 // relieve removes the penalty of the webhook's queue, if it was held up at the look before, too: see Release. It
 // reports whether it is held up.
 func (w *Watch) relieve(ctx context.Context, p *Plan, before bool) (held bool) {
 	found, held, err := w.findHeld(ctx, p)
-	if err == nil && held && before && found.at.IsZero() {
+	if err == nil && held && before && (found.at.IsZero() || found.failed != "") {
 		err = w.removePenalty(ctx, p.Webhook)
 	}
 	if ctx.Err() == nil {
@@ -55,6 +59,9 @@ func (w *Watch) findHeld(ctx context.Context, p *Plan) (found released, held boo
 	last, ok, err := operator.New(w.Release, releaser).LastAction(ctx, releasing, "queue "+at.ID)
 	if err == nil && ok && last.Actor == releaser && !newest.After(last.At) {
 		found = released{at: last.At, command: p.asaasQueue(w.account, "recover", p.shown(at.ID))}
+		if !strings.HasPrefix(last.Result, removed) {
+			found.failed = cmp.Or(last.Result, "its process has died")
+		}
 	}
 	return found, err == nil, err
 }
@@ -75,7 +82,7 @@ func (w *Watch) removePenalty(ctx context.Context, at *asaas.Webhook) error {
 		if err := w.client.RemoveBackoff(ctx, at.ID); err != nil {
 			return "", err
 		}
-		counted := fmt.Sprintf("the penalty was removed; Asaas counted %d failed deliveries before it", at.PenalizedRequestsCount.Or(0))
+		counted := fmt.Sprintf(removed+"; Asaas counted %d failed deliveries before it", at.PenalizedRequestsCount.Or(0))
 		after, err := w.client.Webhook(ctx, at.ID)
 		if err != nil {
 			return counted, err
@@ -84,7 +91,8 @@ func (w *Watch) removePenalty(ctx context.Context, at *asaas.Webhook) error {
 	}
 	why := fmt.Sprintf("the queue is penalized, and no event has come for %s", releaseQuiet)
 	err := operator.New(w.Release, releaser).RecordOnce(ctx, releaseEvery, releasing, "queue "+at.ID, why, remove)
-	if errors.Is(err, operator.ErrDoneLately) {
+	_, refused := errors.AsType[*asaas.APIError](err)
+	if refused || errors.Is(err, operator.ErrDoneLately) { // the next look finds it in the trail
 		return nil
 	}
 	return err
@@ -92,14 +100,12 @@ func (w *Watch) removePenalty(ctx context.Context, at *asaas.Webhook) error {
 
 // says is what Examine adds; "" for nothing. more is the last look that found more failed deliveries.
 func (r released) says(more time.Time) (text string, sound bool) {
-	if r.err != nil {
-		text = "the penalty of its queue was not removed, which is tried again: see whether the key may do it, and whether Postgres is well"
-		if e, ok := errors.AsType[*asaas.APIError](r.err); ok {
-			text += ": " + e.Error()
-		}
-		return text, true
-	}
-	if r.at.IsZero() {
+	switch {
+	case r.err != nil:
+		return "the penalty of its queue was not removed, which is tried again: see whether Postgres is well, and this application's log", true
+	case r.failed != "":
+		return fmt.Sprintf("the penalty of its queue was not removed at %s, which is tried again an hour later: %s", r.at.UTC().Format("15:04 MST"), r.failed), true
+	case r.at.IsZero():
 		return "", true
 	}
 	text = fmt.Sprintf("the penalty of its queue was removed at %s, and no new event has come since", r.at.UTC().Format("15:04 MST"))

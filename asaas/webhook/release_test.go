@@ -199,8 +199,8 @@ func TestARightReleaseIsNotHeldUpByAnOldOne(t *testing.T) {
 // release records a release in the audit trail.
 func release(t *testing.T, p *penalized, by string, ago time.Duration) {
 	t.Helper()
-	p.exec(t, `insert into idem_audit (id, actor, action, source, filter, reason, events, at, ended_at)
-		values (1, $1, 'release queue', 'asaas', 'queue ' || $2, '', '{}', now() - $3::interval, now())`, by, p.id, ago)
+	p.exec(t, `insert into idem_audit (id, actor, action, source, filter, reason, events, at, ended_at, result)
+		values (1, $1, 'release queue', 'asaas', 'queue ' || $2, '', '{}', now() - $3::interval, now(), 'the penalty was removed')`, by, p.id, ago)
 }
 
 func TestManyProcessesRemoveAPenaltyOnce(t *testing.T) {
@@ -253,16 +253,23 @@ func TestAReleaseAfterWhichDeliveriesStillFailIsRed(t *testing.T) {
 	}
 }
 
-func TestAReleaseThatAsaasRefusesIsSaidAndNotRed(t *testing.T) {
+func TestAReleaseThatAsaasRefusesIsSaidAndTriedAgainAnHourLater(t *testing.T) {
 	t.Parallel()
 	p := newPenalized(t)
 	w := p.watch()
 	look := func(w http.ResponseWriter, r *http.Request, api http.Handler) { api.ServeHTTP(w, r) }
 	p.fake.InjectAPI(look, asaastest.APIForbidden)
-	webhook.Step(w, t.Context(), true)
+	for range 3 { // the first is refused, and the others are of the same hour
+		webhook.Step(w, t.Context(), true)
+	}
 	c := w.Examine(t.Context(), check.Limits{})[0]
-	if !c.Healthy || !strings.Contains(c.Says, "the penalty of its queue was not removed") || !strings.Contains(c.Says, fmt.Sprint(http.StatusForbidden)) {
-		t.Errorf("health says %+v", c)
+	if !c.Healthy || !strings.Contains(c.Says, "the penalty of its queue was not removed at ") || !strings.Contains(c.Says, fmt.Sprint(http.StatusForbidden)) || p.removals() != 0 {
+		t.Errorf("it removed the penalty %d times, and health says %+v", p.removals(), c)
+	}
+	p.exec(t, `update idem_audit set at = at - interval '61 minutes'`)
+	webhook.Step(w, t.Context(), true)
+	if p.removals() != 1 {
+		t.Errorf("an hour later the penalty was removed %d times, want 1", p.removals())
 	}
 }
 
