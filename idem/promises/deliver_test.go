@@ -199,14 +199,6 @@ func TestBodyOfTheLargestSizeIsAccepted(t *testing.T) {
 	s.wantEffects(1)
 }
 
-func TestIgnoredEventsAreAcknowledgedAndNotStored(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	s.notes.Ignore("viewed")
-	s.wantAnswer(`{"id":"e1","type":"viewed"}`, http.StatusOK)
-	s.wantState("e1", "")
-}
-
 func TestPayloadOfDoneEventsIsKeptWhenAsked(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
