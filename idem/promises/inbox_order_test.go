@@ -21,7 +21,7 @@ import (
 
 func TestEventsOfAKeyAreWorkedByTheProvidersTime(t *testing.T) {
 	t.Parallel()
-	const keys, each = 8, 15
+	const keys, each = 5, 10
 	m := openInboxApp(t, poolOf(t, 12))
 	worked := m.inOrder()
 	var events []idem.Event
@@ -204,6 +204,23 @@ func TestEventThatFailsHoldsItsKeyAndNoOther(t *testing.T) {
 	if diff := cmp.Diff([]string{"b1", "b2", "a1", "a2"}, got); diff != "" {
 		t.Error("order (-want +got):\n" + diff)
 	}
+}
+
+func TestPassParkedLetsTheKeyGoOn(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.PassParked = true
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "a1" {
+			return idem.NoRetry(errors.New("no such order"))
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("a1", "a", 1), letter("a2", "a", 2))
+	m.start(m.inbox)
+	m.wantWorked(idem.Parked, idem.Done)
+	m.wantState("a1", idem.StateParked)
+	m.wantPayload("a1", string(letter("a1", "a", 1).Payload))
 }
 
 // Nobody else would say why its events stand still.
@@ -422,7 +439,7 @@ func (s *app) holdRows(ids ...string) (end func(how string)) {
 // them out of their way in a few statements.
 func TestACrowdOfOneEntityIsNotInTheWayOfOthers(t *testing.T) {
 	t.Parallel()
-	const crowd, others = 5000, 50
+	const crowd, others = 2500, 20
 	s := newInboxApp(t)
 	s.on(pay)
 	s.inbox.Workers, s.inbox.Poll, s.inbox.PollOnly = 2, time.Millisecond, true

@@ -6,6 +6,5 @@ import "testing"
 
 // To look longer: IDEM_TEST_RUNS=5000 go test -tags=long -run TestInboxIsItsModelInManyHistories ./idem/promises.
 func TestInboxIsItsModelInManyHistories(t *testing.T) {
-	t.Parallel()
 	tryHistories(t, 60, 60)
 }

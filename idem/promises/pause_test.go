@@ -99,8 +99,8 @@ func TestOthersDoNotWaitForManyPausedEvents(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	s.on(pay)
-	s.exec(`insert into idem_events (event, type, key, state) select 'notes//p' || n, 'sent', 'p' || n, 'pending' from generate_series(1, 20000) n;
-		insert into idem_payloads (event, source, lane, due_at, received_at, body) select 'notes//p' || n, 'notes', 'notes//p' || n, now() - interval '1 minute', now(), '{}' from generate_series(1, 20000) n`)
+	s.exec(`insert into idem_events (event, type, key, state) select 'notes//p' || n, 'sent', 'p' || n, 'pending' from generate_series(1, 4000) n;
+		insert into idem_payloads (event, source, lane, due_at, received_at, body) select 'notes//p' || n, 'notes', 'notes//p' || n, now() - interval '1 minute', now(), '{}' from generate_series(1, 4000) n`)
 	s.pausing(operator.Pause{Type: "sent"}, time.Hour)
 	s.store(letter("e1", "o1", 1))
 	s.drain(1)

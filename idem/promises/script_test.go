@@ -163,7 +163,7 @@ func play(t *testing.T, scripts ...script) {
 	s := newModelApp(t)
 	for _, c := range scripts {
 		t.Run(c.reason, func(t *testing.T) {
-			m := s.in(t).machine(nil)
+			m := s.machine(t, nil)
 			m.model.odd = "unhandled"
 			m.start(m.model.deployment)
 			text, end, ok := strings.Cut(c.text, " → ")
@@ -183,12 +183,6 @@ func play(t *testing.T, scripts ...script) {
 			m.ends(end)
 		})
 	}
-}
-
-// in is the app for a test within the one that has made it.
-func (s *modelApp) in(t *testing.T) *modelApp {
-	inner := &app{T: t, pool: s.pool, notes: s.notes, first: s.first, inbox: s.inbox}
-	return &modelApp{app: inner}
 }
 
 // ends checks the end of a script.

@@ -3,7 +3,6 @@ package promises_test
 import "testing"
 
 func TestEventsOfAnEntityAreDoneInTheirOrder(t *testing.T) {
-	t.Parallel()
 	play(t, []script{
 		{"of arrival", `deliver c; deliver a; deliver b; work → ledger c a b`},
 		{"of the provider's time", `deliver b late; deliver c; deliver a early; work → ledger a c b`},
@@ -24,7 +23,6 @@ func TestEventsOfAnEntityAreDoneInTheirOrder(t *testing.T) {
 }
 
 func TestAttemptsAreCountedAndEndInParked(t *testing.T) {
-	t.Parallel()
 	play(t, []script{
 		{"the last of MaxAttempts parks", `deliver a; fail a error panic swallowed; work → a parked`},
 		{"one before it does not", `deliver a; fail a error panic; work → ledger a`},
@@ -37,7 +35,6 @@ func TestAttemptsAreCountedAndEndInParked(t *testing.T) {
 }
 
 func TestAParkedEventHoldsItsEntityUntilSomebodyActs(t *testing.T) {
-	t.Parallel()
 	const parked = `deliver a; fail a; deliver b; work; deliver c; deliver x o2; work; `
 	play(t, []script{
 		{"nobody", parked + `work → a parked, b pending, c pending, ledger x`},
@@ -56,7 +53,6 @@ func TestAParkedEventHoldsItsEntityUntilSomebodyActs(t *testing.T) {
 }
 
 func TestEventThatComesAgainIsTheWorkers(t *testing.T) {
-	t.Parallel()
 	play(t, []script{
 		{"done", `deliver a; work; deliver a; first a; work → ledger a`},
 		{"pending", `deliver a; deliver a; first a; work → ledger a`},
@@ -75,7 +71,6 @@ func TestEventThatComesAgainIsTheWorkers(t *testing.T) {
 }
 
 func TestAFirstTryIsDoneOrStoredAndCountsNothing(t *testing.T) {
-	t.Parallel()
 	play(t, []script{
 		{"done", `first a; first a; deliver a → ledger a`},
 		{"it failed, and all its attempts are left", `fail a error error error; first a; work → ledger a`},
@@ -92,7 +87,6 @@ func TestAFirstTryIsDoneOrStoredAndCountsNothing(t *testing.T) {
 }
 
 func TestRequeueReplayAndDiscardDoWhatTheySay(t *testing.T) {
-	t.Parallel()
 	const some = `deliver a; fail a; deliver b o2 odd; deliver c o3; fail c later; drain; deliver d o4; `
 	play(t, []script{
 		{"a replay takes what is parked or unhandled", some + `deploy handled; replay → c pending, d pending, ledger a b`},
@@ -124,7 +118,6 @@ func TestRequeueReplayAndDiscardDoWhatTheySay(t *testing.T) {
 }
 
 func TestPausedEventsAreStoredAndBeginAtTheEndOfThePauseInTheirOrder(t *testing.T) {
-	t.Parallel()
 	const (
 		come  = `deliver a early; deliver b odd; deliver c late; deliver d o2; work; drain; `
 		first = `first a early; first b odd; first c late; first d o2; work; `
@@ -147,7 +140,6 @@ func TestPausedEventsAreStoredAndBeginAtTheEndOfThePauseInTheirOrder(t *testing.
 }
 
 func TestAnEventThatKillsItsProcessIsParkedAndNoOther(t *testing.T) {
-	t.Parallel()
 	play(t, []script{
 		{"its third crash parks it", `deliver a; crash a; crash a; crash a; work → a parked`},
 		{"its second does not", `deliver a; crash a; crash a; work → ledger a`},
