@@ -54,6 +54,11 @@ func TestEventsOfTwoAccountsNeverCollide(t *testing.T) {
 
 func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 	t.Parallel()
+	shared := newApp(t)
+	shared.on(func(ctx context.Context, tx pgx.Tx, _ *note) error {
+		_, err := tx.Exec(ctx, `insert into effects values ('one')`)
+		return err
+	})
 	long := strings.Repeat("x", 5000)
 	for name, c := range map[string]struct {
 		body  string
@@ -71,12 +76,7 @@ func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 		"no id":                           {`{"type":"paid"}`, idem.StateDone, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newApp(t)
-			s.on(func(ctx context.Context, tx pgx.Tx, _ *note) error {
-				_, err := tx.Exec(ctx, `insert into effects values ('one')`)
-				return err
-			})
+			s := shared.emptied(t)
 			s.wantAnswer(c.body, http.StatusOK)
 			s.wantAnswer(c.body, http.StatusOK)
 			if got := queryOne[string](s, `select string_agg(state, ',') from idem_events`); got != string(c.state) {
@@ -98,18 +98,18 @@ func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 // conflict, and has no effect.
 func TestEventWhoseIDCannotBeStoredIsOneEventWhateverItsBody(t *testing.T) {
 	t.Parallel()
+	shared := newApp(t)
+	shared.on(func(ctx context.Context, tx pgx.Tx, _ *note) error {
+		_, err := tx.Exec(ctx, `insert into effects values ('one')`)
+		return err
+	})
 	for name, id := range map[string]string{
 		"too long for an index":     strings.Repeat("x", 5000),
 		"what text cannot hold":     `e\u0000`,
 		"as long as it may be, too": strings.Repeat("x", 255),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newApp(t)
-			s.on(func(ctx context.Context, tx pgx.Tx, _ *note) error {
-				_, err := tx.Exec(ctx, `insert into effects values ('one')`)
-				return err
-			})
+			s := shared.emptied(t)
 			s.wantAnswer(`{"id":"`+id+`","type":"paid","try":1}`, http.StatusOK)
 			s.wantAnswer(`{"id":"`+id+`","type":"paid","try":2}`, http.StatusOK)
 			s.wantAnswer(`{"id":"`+id+`2","type":"paid"}`, http.StatusOK)
@@ -197,14 +197,6 @@ func TestBodyOfTheLargestSizeIsAccepted(t *testing.T) {
 	s.first.MaxBody = int64(len(paid("e1")))
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantEffects(1)
-}
-
-func TestIgnoredEventsAreAcknowledgedAndNotStored(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	s.notes.Ignore("viewed")
-	s.wantAnswer(`{"id":"e1","type":"viewed"}`, http.StatusOK)
-	s.wantState("e1", "")
 }
 
 func TestPayloadOfDoneEventsIsKeptWhenAsked(t *testing.T) {

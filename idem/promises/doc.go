@@ -7,7 +7,7 @@
 //
 // Tests in files with the tag long take minutes:
 //
-//	go test -tags=long ./idem/promises -run TestInboxIsItsModel
+//	go test -tags=long ./idem/promises -run TestInboxIsItsModelInManyHistories
 //
 // With IDEM_TEST_PARTITIONED=1 all of them run on the tables of docs/partitioned.sql.
 //

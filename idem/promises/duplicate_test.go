@@ -269,46 +269,6 @@ func TestConflictsAreOfOneAccountAndOneSource(t *testing.T) {
 	s.wantConflicts()
 }
 
-func TestAnotherBodyOfAnEventThatIsNotDoneIsNoticed(t *testing.T) {
-	t.Parallel()
-	for _, first := range []bool{false, true} {
-		t.Run(fmt.Sprintf("WorkFirst is %t", first), func(t *testing.T) {
-			t.Parallel()
-			s := newApp(t).openInbox()
-			s.on(pay)
-			s.store(identify([]byte(paid("e1"))))
-			s.inbox.WorkFirst = first
-			s.workersElsewhere("notes")
-			if o, err := s.inbox.Accept(t.Context(), identify([]byte(otherBody))); o != idem.Duplicate || err != nil {
-				t.Errorf("Accept = %s, %v, want duplicate", o, err)
-			}
-			s.drain(1)
-			s.wantEffects(1)
-			if diff := cmp.Diff([]bool{false, true}, s.conflicts()); diff != "" {
-				t.Error("observed conflicts (-want +got):\n" + diff)
-			}
-			if n := strings.Count(s.logged(), "webhook conflict"); n != 1 {
-				t.Errorf("the conflict is logged %d times, want once", n)
-			}
-			s.wantConflicts(operator.Conflict{Event: idem.Event{Source: "notes", ID: "e1", Type: "paid", Key: "o1"}, State: idem.StateDone})
-		})
-	}
-}
-
-// No handler runs for them: they are looked up on another way.
-func TestAnotherBodyOfAnEventWithoutAHandlerIsNoticed(t *testing.T) {
-	t.Parallel()
-	s := newApp(t).openInbox()
-	for _, body := range []string{newBody, newBody, `{"id":"e1","type":"new","order":"o9"}`, newBody} {
-		s.wantAnswer(body, http.StatusOK)
-	}
-	if diff := cmp.Diff([]bool{false, false, true, false}, s.conflicts()); diff != "" {
-		t.Error("observed conflicts (-want +got):\n" + diff)
-	}
-	s.wantPayload("e1", newBody)
-	s.wantConflicts(operator.Conflict{Event: idem.Event{Source: "notes", ID: "e1", Type: "new", Key: "o1"}, State: idem.StateUnhandled})
-}
-
 // deliverAtOnce posts n deliveries of one event and returns how often each status
 // was answered. The handler must wait for release, which is closed once all are
 // sent, so that all but the first are concurrent duplicates.

@@ -25,6 +25,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/inside"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -33,11 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // note is the one event type of the provider that these tests invent.
-type note struct {
-	ID    string `json:"id"`
-	Type  string `json:"type"`
-	Order string `json:"order"`
-}
+type note = testkit.Note
 
 // notes is a provider: its token is "right", and its account is in the header.
 type notes struct{ idem.Routes }
@@ -172,21 +169,7 @@ func (s *app) deliver(body string) (status int, answer string) {
 }
 
 func (s *app) post(ctx context.Context, body string, header map[string]string) (int, string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	r.Header.Set("token", "right")
-	for k, v := range header {
-		r.Header.Set(k, v)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0, "", err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(answer), err
+	return testkit.Post(ctx, s.url, body, header)
 }
 
 // wantAnswer delivers a body and checks the status.
@@ -250,9 +233,7 @@ func (s *app) openInbox() *app {
 
 func (s *app) exec(sql string) {
 	s.Helper()
-	if _, err := s.pool.Exec(s.Context(), sql); err != nil {
-		s.Fatal(err)
-	}
+	testkit.Exec(s, s.pool, sql)
 }
 
 // session opens a session beside the pool, which lasts until the end of the test, and executes
@@ -346,11 +327,7 @@ func (l lockedWriter) Write(p []byte) (int, error) {
 
 func queryOne[V any](s *app, sql string, args ...any) V {
 	s.Helper()
-	var v V
-	if err := s.pool.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
-		s.Fatal(err)
-	}
-	return v
+	return testkit.QueryOne[V](s, s.pool, sql, args...)
 }
 
 // blocked asks whether a session of the app waits for a lock.
@@ -358,13 +335,9 @@ const blocked = `select exists (select from pg_stat_activity
 	where application_name = current_setting('application_name') and wait_event_type = 'Lock')`
 
 // pay is the handler that a user would write: one effect in the transaction.
-func pay(ctx context.Context, tx pgx.Tx, n *note) error {
-	e, _ := idem.EventFrom(ctx)
-	_, err := tx.Exec(ctx, `insert into effects (event, scope) values ($1, $2)`, n.ID, e.Scope)
-	return err
-}
+func pay(ctx context.Context, tx pgx.Tx, n *note) error { return testkit.Pay(ctx, tx, n) }
 
-func paid(id string) string { return fmt.Sprintf(`{"id":%q,"type":"paid","order":"o1"}`, id) }
+func paid(id string) string { return testkit.Paid(id) }
 
 func newApp(t *testing.T) *app {
 	t.Helper()
@@ -396,6 +369,15 @@ func openApp(t *testing.T, pool *pgxpool.Pool) *app {
 	t.Cleanup(server.Close)
 	s.url = server.URL
 	return s
+}
+
+// emptied is the app for a test within the one that has made it, with empty tables: a schema costs as much as ten
+// deliveries.
+func (s *app) emptied(t *testing.T) *app {
+	t.Helper()
+	inner := &app{T: t, pool: s.pool, notes: s.notes, first: s.first, inbox: s.inbox, url: s.url, worked: s.worked}
+	inner.exec(`truncate idem_events, idem_payloads, idem_archive, idem_pauses, effects restart identity`)
+	return inner
 }
 
 func in(scope string, e idem.Event) idem.Event {

@@ -267,7 +267,7 @@ func TestAnnouncedBodiesTakeNoMemory(t *testing.T) {
 // Strangers are refused by their headers: what they send takes no memory, however
 // many they are and however much they send.
 func TestStrangersTakeLittleMemory(t *testing.T) {
-	const strangers, most = 800, 64 << 10 // bytes each, with all that this end of the connection takes
+	const strangers, most = 300, 64 << 10 // bytes each, with all that this end of the connection takes
 	body := make([]byte, 1<<20)
 	eachEndpoint(t, func(t *testing.T, e *endpoint) {
 		e.wantGood(t)

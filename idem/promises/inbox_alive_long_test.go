@@ -53,7 +53,7 @@ func TestOtherProcessesGoOnWithWhatAKilledOneHadClaimed(t *testing.T) {
 // Four runners, and two connections.
 func TestWorkersThatWaitForAConnectionHaveNotCrashed(t *testing.T) {
 	t.Parallel()
-	const events, attempts = 100, 10
+	const events, attempts = 40, 5
 	m := openInboxApp(t, poolOf(t, 2))
 	m.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	for n := range events {

@@ -73,38 +73,6 @@ func TestNoPayloadIsLostWhenItsRowMoves(t *testing.T) {
 	}
 }
 
-// A parked event that comes again with another key, perhaps of a new version of
-// the application, stays where it is in the order.
-func TestEventThatComesAgainWithAnotherKeyKeepsItsPlace(t *testing.T) {
-	t.Parallel()
-	for _, first := range []bool{false, true} {
-		t.Run(fmt.Sprintf("WorkFirst=%t", first), func(t *testing.T) {
-			t.Parallel()
-			s := newInboxApp(t)
-			fixed := false
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				if !fixed && n.ID == "a" {
-					return idem.NoRetry(errors.New("no such order"))
-				}
-				return pay(ctx, tx, n)
-			})
-			s.store(letter("a", "o1", 1), letter("b", "o1", 2))
-			s.drain(1)
-			s.store(letter("d", "o2", 5))
-			fixed = true
-			s.inbox.WorkFirst = first
-			s.workersElsewhere("notes")
-			if _, err := s.inbox.Accept(t.Context(), letter("a", "o2", 1)); err != nil {
-				t.Fatal(err)
-			}
-			s.drain()
-			for _, id := range []string{"a", "b", "d"} {
-				s.wantState(id, idem.StateDone)
-			}
-		})
-	}
-}
-
 // What a transaction at a stricter isolation level did not see, the workers find.
 func TestEventHeldBackBehindNothingGoesOn(t *testing.T) {
 	t.Parallel()

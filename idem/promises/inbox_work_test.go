@@ -57,31 +57,6 @@ func TestWorkersKeepPayloadsWhenAsked(t *testing.T) {
 	}
 }
 
-func TestEventWithoutAHandlerIsKeptAndItsKeyGoesOn(t *testing.T) {
-	t.Parallel()
-	m := newInboxApp(t)
-	m.on(pay)
-	body := `{"id":"e1","type":"new","order":"o1"}`
-	m.wantAnswer(body, 200)
-	m.wantAnswer(`{"id":"e2","type":"paid","order":"o1"}`, 200)
-	m.start(m.inbox)
-	m.wantWorked(idem.Unhandled, idem.Done)
-	m.wantRow("e1", `(state, attempts, last_error, claimed_by)`, `(unhandled,0,,)`)
-	m.wantPayload("e1", body)
-}
-
-// Stored by a version of the application that did not ignore it.
-func TestEventThatIsIgnoredByTheTimeOfWorkIsDone(t *testing.T) {
-	t.Parallel()
-	m := newInboxApp(t)
-	m.wantAnswer(`{"id":"e1","type":"viewed"}`, 200)
-	m.deploy(func(n *notes) { n.Ignore("viewed") })
-	m.start(m.newInbox(m.pool))
-	m.next()
-	m.wantState("e1", idem.StateDone)
-	m.wantPayload("e1", "")
-}
-
 func TestAfterCommitRunsUnderWorkers(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
@@ -208,22 +183,6 @@ func TestBackoffSaysWhenAnEventIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestEventThatFailsTooOftenIsKeptWithWhatIsKnownOfIt(t *testing.T) {
-	t.Parallel()
-	m := newInboxApp(t)
-	m.inbox.Workers = 1 // two could tell of its attempts in another order
-	m.inbox.MaxAttempts = 3
-	runs := 0
-	m.on(func(context.Context, pgx.Tx, *note) error { runs++; return fmt.Errorf("no such order, %d", runs) })
-	m.wantAnswer(paid("e1"), 200)
-	m.start(m.inbox)
-	m.wantWorked(idem.Retrying, idem.Retrying, idem.Parked)
-	m.wantRow("e1", `(state, attempts, crashes, last_error, claimed_by)`, `(parked,3,0,"no such order, 3",)`)
-	m.wantPayload("e1", paid("e1"))
-	m.wantAnswer(paid("e1"), 200) // somebody sends it again, who wants it done: it gets all its attempts anew
-	m.wantWorked(idem.Retrying, idem.Retrying, idem.Parked)
-}
-
 func TestHandlersSayWhatIsNotToBeTriedAgain(t *testing.T) {
 	t.Parallel()
 	closed := errors.New("closed account")
@@ -263,27 +222,6 @@ func TestHandlersSayWhatIsNotToBeTriedAgain(t *testing.T) {
 			m.wantDueIn("e1", 3*time.Hour)
 		})
 	}
-}
-
-func TestRetryAtDoesNotCountTowardsMaxAttempts(t *testing.T) {
-	t.Parallel()
-	m := newInboxApp(t)
-	m.inbox.MaxAttempts = 1
-	runs := 0
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if runs++; runs <= 3 {
-			return idem.RetryAt(time.Now().Add(time.Hour), errors.New("the bank is closed"))
-		}
-		return pay(ctx, tx, n)
-	})
-	m.wantAnswer(paid("e1"), 200)
-	m.start(m.inbox)
-	for range 3 {
-		m.wantWorked(idem.Retrying)
-		m.exec(`update idem_payloads set due_at = now()`)
-	}
-	m.wantWorked(idem.Done)
-	m.wantRow("e1", `(attempts, last_error)`, `(0,)`)
 }
 
 // Postgres is shutting down, or another database that the handler has asked is. Nobody

@@ -1,5 +1,3 @@
-//go:build long && !race
-
 package promises_test
 
 import (
@@ -11,8 +9,8 @@ import (
 )
 
 // model is the promise of the inbox, without a database: a map from an event's
-// id to its state, and what the handlers have done. TestInboxIsItsModel
-// compares the two after every action.
+// id to its state, and what the handlers have done. TestInboxIsItsModel and the
+// scripts compare the two after every action.
 type model struct {
 	deployment
 
@@ -20,7 +18,20 @@ type model struct {
 	events  map[string]*modelEvent
 	runs    map[string]int      // of handlers, by id
 	effects map[string][]string // ids in order, by lane
-	mishaps map[string][]mishap // in store for the next runs of handlers, by lane
+	mishaps map[string][]mishap // in store for the next runs of handlers, by id or by lane
+	pauses  map[modelPause]bool
+}
+
+// modelPause pauses the events of a type, of an entity, or of both; "" is any.
+type modelPause struct{ eventType, key string }
+
+func (m *model) paused(e *modelEvent) bool {
+	for p := range m.pauses {
+		if (p.eventType == "" || p.eventType == e.eventType) && (p.key == "" || p.key == e.key) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *model) tick() int {
@@ -51,6 +62,12 @@ func (m *model) deliver(e *modelEvent) idem.Outcome {
 	return idem.Pending
 }
 
+// conflict is a delivery of another body with the id of a stored event.
+func (m *model) conflict(e *modelEvent) idem.Outcome {
+	e.conflict = true
+	return m.deliver(e)
+}
+
 // deliverFirst is a delivery to an inbox that works first, on the same tables, beside workers.
 func (m *model) deliverFirst(e *modelEvent) idem.Outcome {
 	switch route := m.route(e); {
@@ -60,13 +77,16 @@ func (m *model) deliverFirst(e *modelEvent) idem.Outcome {
 		m.store(e)
 		e.state = idem.StateUnhandled
 		return idem.Unhandled
-	case route == "unhandled":
+	case route == "broken" && e.state == "":
+		m.store(e)
+		return m.park(e)
+	case route == "unhandled", route == "broken":
 		return idem.Duplicate
 	case e.state != "":
 		return m.deliver(e)
 	}
 	m.store(e)
-	if !m.waits(e) && m.run(e) == "" {
+	if !m.paused(e) && !m.waits(e) && m.run(e) == "" {
 		return m.succeed(e)
 	}
 	e.requeue()
@@ -88,8 +108,12 @@ func (m *model) replay(e *modelEvent, total *idem.Replayed) {
 		e.claimed = false
 		e.crashes++
 	}
-	switch {
-	case m.route(e) != "handled":
+	switch route := m.route(e); {
+	case route == "broken":
+		total.Failed++
+		e.attempts++
+		m.park(e)
+	case route != "handled":
 		total.Unhandled++
 	case m.waits(e) && e.state == idem.StatePending:
 		total.Left++
@@ -113,8 +137,11 @@ func (m *model) waits(e *modelEvent) bool {
 }
 
 func (m *model) route(e *modelEvent) string {
-	if e.eventType == "odd" {
+	switch e.eventType {
+	case "odd":
 		return m.odd
+	case "broken": // it does not decode
+		return "broken"
 	}
 	return "handled"
 }
@@ -124,14 +151,22 @@ func (m *model) route(e *modelEvent) string {
 func (m *model) run(e *modelEvent) (met mishap) {
 	for runs := 1; ; runs++ {
 		m.runs[e.id]++
-		met = ""
-		if rest := m.mishaps[e.lane()]; len(rest) > 0 {
-			met, m.mishaps[e.lane()] = rest[0], rest[1:]
-		}
+		met = nextMishap(m.mishaps, e.id, e.lane())
 		if met != mishapAgain || runs == 4 {
 			return met
 		}
 	}
+}
+
+// nextMishap takes the next mishap of an event, or of its lane.
+func nextMishap(mishaps map[string][]mishap, id, lane string) mishap {
+	for _, name := range []string{id, lane} {
+		if rest := mishaps[name]; len(rest) > 0 {
+			mishaps[name] = rest[1:]
+			return rest[0]
+		}
+	}
+	return ""
 }
 
 func (m *model) succeed(e *modelEvent) idem.Outcome {
@@ -139,13 +174,29 @@ func (m *model) succeed(e *modelEvent) idem.Outcome {
 	return e.finish()
 }
 
-// work does as workers do until there is nothing left to do: each lane goes on
-// until it is empty or its first event is parked. It returns what is observed.
+// work does as workers do while time passes, until there is nothing left to do: each lane goes on
+// until it is empty, or its first event is parked or paused. It returns what is observed.
 func (m *model) work() (observed []string) {
+	for again := true; again; {
+		for _, e := range m.events {
+			e.later = false
+		}
+		before := len(observed)
+		observed = append(observed, m.drain()...)
+		again = len(observed) > before
+	}
+	return observed
+}
+
+// drain is work in no time: it leaves events that are due later.
+func (m *model) drain() (observed []string) {
 	m.pass()
 	for _, lane := range m.lanes() {
-		for e := lane.head(m); e != nil && e.state == idem.StatePending; e = lane.head(m) {
+		for e := lane.head(m); e != nil && e.state == idem.StatePending && !e.later && !m.paused(e); e = lane.head(m) {
 			observed = append(observed, e.id+" is "+string(m.workOn(e)))
+		}
+		if e := lane.head(m); e != nil && e.state == idem.StatePending && m.paused(e) {
+			e.later = true
 		}
 	}
 	return observed
@@ -165,6 +216,9 @@ func (m *model) workOn(e *modelEvent) idem.Outcome {
 	case "unhandled":
 		e.state, e.inLane = idem.StateUnhandled, false
 		return idem.Unhandled
+	case "broken":
+		e.attempts++
+		return m.park(e)
 	}
 	met := m.run(e)
 	if met != "" {
@@ -173,12 +227,14 @@ func (m *model) workOn(e *modelEvent) idem.Outcome {
 	switch {
 	case met == "":
 		return m.succeed(e)
-	case met == mishapFinal, met != mishapLater && e.attempts+1 >= modelAttempts:
+	case met == mishapLater, met == mishapAgain: // not the event's fault: nothing is counted
+		e.later = true
+		return idem.Retrying
+	case met == mishapFinal, e.attempts+1 >= modelAttempts:
 		e.attempts++
 		return m.park(e)
-	case met != mishapLater:
-		e.attempts++
 	}
+	e.attempts++
 	return idem.Retrying
 }
 
@@ -202,7 +258,8 @@ func (m *model) find(f idem.Filter) (found []*modelEvent) {
 		states = []idem.State{idem.StateUnhandled, idem.StateParked}
 	}
 	for _, e := range m.events {
-		if slices.Contains(states, e.state) && chosen(f.Keys, e.key) && chosen(f.IDs, e.id) && chosen(f.Types, e.eventType) {
+		isOpen := e.state != idem.StateDone && e.state != idem.StateDiscarded
+		if isOpen && slices.Contains(states, e.state) && chosen(f.Keys, e.key) && chosen(f.IDs, e.id) && chosen(f.Types, e.eventType) {
 			found = append(found, e)
 		}
 	}
@@ -223,12 +280,22 @@ type modelEvent struct {
 	state             idem.State // "" until it is stored
 	attempts, crashes int
 	claimed           bool // by a worker that has died
+	later             bool // it is due later
+	conflict          bool // another body came with its id
 	inLane            bool // its later ones wait for it
 	stored            int  // when it came
 	aged              bool // arrived longer ago than events are kept
 }
 
-func (e *modelEvent) lane() string { return cmp.Or(e.key, e.id) }
+func (e *modelEvent) lane() string { return laneOf(e.key, e.id) }
+
+// laneOf names a lane: an event without an entity has one of its own.
+func laneOf(key, id string) string {
+	if key == "" {
+		return "event " + id
+	}
+	return "entity " + key
+}
 
 // at decides about the place in the lane.
 func (e *modelEvent) at() int {
@@ -241,7 +308,7 @@ func (e *modelEvent) at() int {
 // requeue makes an event pending, as if it were new.
 func (e *modelEvent) requeue() {
 	e.state, e.inLane = idem.StatePending, true
-	e.attempts, e.crashes, e.claimed = 0, 0, false
+	e.attempts, e.crashes, e.claimed, e.later = 0, 0, false, false
 }
 
 func (e *modelEvent) finish() idem.Outcome {
@@ -300,5 +367,6 @@ func newModel() *model {
 		runs:    make(map[string]int),
 		effects: make(map[string][]string),
 		mishaps: make(map[string][]mishap),
+		pauses:  make(map[modelPause]bool),
 	}
 }

@@ -1,8 +1,6 @@
 package promises_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,60 +8,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
-
-func TestRequeuedEventKeepsItsPlaceInTheOrderOfItsKey(t *testing.T) {
-	t.Parallel()
-	s, m := newApp(t), &fixable{}
-	s.on(m.handle)
-	s.openInbox()
-	s.store(letter("bad1", "a", 0), letter("a2", "a", 0), letter("bad3", "a", 0), letter("a4", "a", 0))
-	s.drain(1)
-	m.fixed.Store(true)
-	s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
-	s.drain(4)
-	m.wantDone(t, "bad1", "a2", "bad3", "a4")
-	s.wantEffects(4)
-}
-
-// Without a key an event waits for no other, before and after.
-func TestRequeuedEventWithoutAKeyWaitsForNoOther(t *testing.T) {
-	t.Parallel()
-	s, m := newApp(t), &fixable{}
-	s.on(m.handle)
-	s.openInbox()
-	s.store(letter("bad1", "", 0), letter("bad2", "", 0))
-	s.drain(2)
-	s.wantLanes("notes/%/bad1", "notes/%/bad2")
-	s.wantRequeued(idem.Filter{IDs: []string{"bad2"}}, 1)
-	s.wantLanes("notes/%/bad1", "notes/%/bad2")
-	m.fixed.Store(true)
-	s.drain(1)
-	s.wantState("bad1", idem.StateParked)
-	s.wantState("bad2", idem.StateDone)
-}
-
-// An entity may have the id of an event that has none.
-func TestEventWithoutAKeyHoldsUpNoEntity(t *testing.T) {
-	t.Parallel()
-	s := newInboxApp(t)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if n.Order == "" {
-			return idem.NoRetry(errors.New("it is about nothing"))
-		}
-		return pay(ctx, tx, n)
-	})
-	s.store(letter("o1", "", 0), letter("e2", "o1", 0))
-	s.drain(2)
-	s.wantState("o1", idem.StateParked)
-	s.wantState("e2", idem.StateDone)
-}
 
 func TestRequeueTakesOneSomeOrAll(t *testing.T) {
 	t.Parallel()
@@ -82,43 +32,6 @@ func TestRequeueTakesOneSomeOrAll(t *testing.T) {
 	s.wantRequeued(idem.Filter{}, 2)
 	s.drain(6)
 	s.wantEffects(6)
-}
-
-func TestRequeueTakesEventsOfEveryStateThatIsNotDone(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	broken := true
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if broken {
-			return errors.New("no such order")
-		}
-		return pay(ctx, tx, n)
-	})
-	s.openInbox()
-	s.inbox.MaxAttempts = 1
-	s.store(letter("parked", "o3", 0))
-	s.drain(1)
-	s.inbox.MaxAttempts = 20
-	s.wantAnswer(`{"id":"unhandled","type":"new","order":"o1"}`, http.StatusOK)
-	s.store(letter("pending", "o2", 0)) // due in an hour
-	s.drain(1)
-	s.exec(`update idem_events set crashes = 2 where state = 'pending'`)
-	broken = false
-	s.deploy(func(n *notes) {
-		idem.Handle(&n.Routes, "paid", pay)
-		idem.Handle(&n.Routes, "new", pay)
-	})
-	s.openInbox()
-	s.wantRequeued(idem.Filter{States: []idem.State{
-		idem.StateParked, idem.StateUnhandled, idem.StatePending, idem.StateDone, idem.StateDiscarded,
-	}}, 3)
-	for _, stored := range s.listed(idem.Filter{States: []idem.State{idem.StatePending}}) {
-		if stored.Attempts != 0 || stored.Crashes != 0 || stored.DueAt.After(time.Now()) {
-			t.Errorf("requeued as %+v, want it as if it had just arrived", stored)
-		}
-	}
-	s.drain(3)
-	s.wantEffects(3)
 }
 
 // Workers look for events from time to time in any case: that they need not wait
@@ -168,20 +81,6 @@ func TestOperationsSayWhatFailed(t *testing.T) {
 	}
 }
 
-// A worker died with it, and the operator knows better.
-func TestRequeuedEventHasNotCrashed(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	s.on(pay)
-	s.openInbox()
-	s.store(letter("e1", "a", 0))
-	s.exec(`update idem_events set crashes = 2, starts = 3, claimed_at = now(), claimed_by = -1`)
-	s.wantRequeued(idem.Filter{States: []idem.State{idem.StatePending}}, 1)
-	s.drain(1)
-	s.wantEffects(1)
-	s.wantRow("e1", "crashes, claimed_at, claimed_by", "(0,,)")
-}
-
 func TestDiscardedEventFreesItsKeyAndNeverRuns(t *testing.T) {
 	t.Parallel()
 	s, m := newApp(t), &fixable{}
@@ -219,33 +118,6 @@ func TestDiscardedEventFreesItsKeyAndNeverRuns(t *testing.T) {
 	s.wantDiscarded(every, "again", 0)
 	s.wantState("bad1", idem.StateDiscarded)
 	s.wantEffects(2)
-}
-
-// Unhandled and undecodable events are deliveries that no handler runs for: they are looked up on another way. Of
-// bodies that name no event none is a duplicate: the next one is another event.
-func TestDiscardedEventWithoutAHandlerStaysDiscarded(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	s.on(pay)
-	s.openInbox()
-	for _, body := range []string{newBody, "not JSON", `{"type":"paid","order":7}`} {
-		s.wantAnswer(body, http.StatusOK)
-	}
-	s.wantDiscarded(idem.Filter{States: []idem.State{idem.StateUnhandled, idem.StateParked}}, "noise", 3)
-	for body, want := range map[string]string{
-		newBody:    `{"received":true,"duplicate":true}`,
-		"not JSON": `{"received":true}`, `{"type":"paid","order":7}`: `{"received":true}`,
-	} {
-		if status, answer := s.deliver(body); status != http.StatusOK || answer != want {
-			t.Errorf("%s is answered %d %s, want %s", body, status, answer, want)
-		}
-	}
-	if n := queryOne[int](s, `select count(*) from idem_events where state = 'discarded'`); n != 3 {
-		t.Errorf("%d events are discarded, want 3", n)
-	}
-	if n := queryOne[int](s, `select count(*) from idem_events where state = 'parked'`); n != 2 {
-		t.Errorf("%d events are parked, want 2", n)
-	}
 }
 
 func TestDiscardRefusesToDiscardEverything(t *testing.T) {

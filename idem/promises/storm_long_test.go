@@ -21,7 +21,7 @@ import (
 // new version is rolled out.
 func TestBothModesAtOnceHaveOneEffectOfEachEvent(t *testing.T) {
 	t.Parallel()
-	const events, deliveries = 500, 3
+	const events, deliveries = 150, 3
 	s := newApp(t)
 	var failed sync.Map
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
@@ -91,7 +91,7 @@ func TestBothModesAtOnceHaveOneEffectOfEachEvent(t *testing.T) {
 func TestLanesDrainWhateverHappensToThem(t *testing.T) {
 	t.Parallel()
 	l := openLanes(t)
-	for round := range 10 {
+	for round := range 4 {
 		l.repairs = round%2 == 1
 		l.storm(4)
 		l.settle(round)

@@ -53,6 +53,7 @@ func TestModeChangesWithEventsThatAreNotDoneAndLosesNone(t *testing.T) {
 	send(s.inbox.Accept, 40, 50) // no worker runs now
 
 	deploy("o2")
+	s.first.AnswerWithin = 300 * time.Millisecond // for which those wait that may not begin: they come again
 	send(s.first.Accept, 35, 60)
 
 	deploy("")
