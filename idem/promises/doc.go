@@ -20,7 +20,8 @@
 //	failover outage storm             // Postgres crashes, is promoted, is away; many at once
 //	inbox_store inbox_work inbox_order // stored on disk; retried; in the order of their entity
 //	first                             // the first try of an inbox that works first
-//	model model_rules                 // random histories, which a model foretells
+//	scripts script                    // histories of a few lines each, in words, on a model and on the database
+//	model model_rules                 // random histories, which the same model foretells
 //	hostile panics mistakes           // strangers, and handlers that make mistakes
 //	handler_tx hooks isolation timeouts // a handler's transaction, what follows it, every isolation level, every wait
 //	replay requeue list rescope import prune private operator // operations on stored events, and their trail

@@ -64,7 +64,7 @@ func openInboxApp(t *testing.T, pool *pgxpool.Pool) *app {
 func (s *app) newInbox(pool *pgxpool.Pool) *idem.Inbox {
 	i := idem.NewInbox(pool, s.notes)
 	i.Backoff = func(int) time.Duration { return 0 }
-	i.Poll = 10 * time.Millisecond
+	i.Poll = pace
 	i.Observe, i.Logger = s.observe, s.logger()
 	return i
 }
@@ -102,9 +102,13 @@ func (s *app) drain(attempts ...int) {
 // patience is a last resort: what is awaited comes much earlier, or never.
 const patience = time.Minute
 
+// pace is how often idle workers look for events, beside being woken. A search costs as much as a delivery, and several
+// tests run at once.
+const pace = 50 * time.Millisecond
+
 // pause is between two looks at what changes by itself: without it, a test would take the
 // CPU from what it waits for.
-func pause() { time.Sleep(2 * time.Millisecond) }
+func pause() { time.Sleep(pace / 10) }
 
 // next waits until a worker has ended an attempt.
 func (s *app) next() idem.Observation {

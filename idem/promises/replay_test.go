@@ -179,35 +179,6 @@ func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
 	}
 }
 
-// An older event may arrive behind a parked one, and be parked as well.
-func TestKeyWithTwoParkedEventsIsOneBlockedKey(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	s.on(refuseBad)
-	s.openInbox()
-	at := func(hour int, e idem.Event) idem.Event {
-		e.OccurredAt = time.Date(2026, 11, 20, hour, 0, 0, 0, time.UTC)
-		return e
-	}
-	s.store(at(10, letter("bad10", "a", 0)))
-	s.drain(1)
-	s.store(at(11, letter("a11", "a", 0)), at(9, letter("bad9", "a", 0)))
-	s.drain(1)
-	s.wantState("bad9", idem.StateParked)
-	s.wantState("a11", idem.StatePending)
-	blocked, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []operator.Blocked{{Key: "a", ID: "bad9", Type: "paid", State: idem.StateParked, LastError: "no such order", Waiting: 2}}
-	if diff := cmp.Diff(want, blocked, cmpopts.IgnoreFields(operator.Blocked{}, "Age")); diff != "" {
-		t.Error("Blocked (-want +got):\n" + diff)
-	}
-	if stats, err := s.inbox.Stats(t.Context()); stats.BlockedKeys != 1 || err != nil {
-		t.Errorf("Stats = %+v, %v, want one blocked key", stats, err)
-	}
-}
-
 func TestReplayOfAPendingEventLeavesItBehindTheEarlierOneAndSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)

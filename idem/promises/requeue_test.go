@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
@@ -175,14 +174,6 @@ func (s *app) wantRequeued(f idem.Filter, want int64) {
 	s.Helper()
 	if n, err := s.inbox.Requeue(s.Context(), f); n != want || err != nil {
 		s.Errorf("Requeue = %d, %v, want %d", n, err, want)
-	}
-}
-
-func (s *app) wantLanes(want ...string) {
-	s.Helper()
-	got := queryOne[[]string](s, `select array_agg(lane order by lane) from idem_payloads`)
-	if diff := cmp.Diff(want, got); diff != "" {
-		s.Error("lanes (-want +got):\n" + diff)
 	}
 }
 

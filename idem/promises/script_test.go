@@ -1,7 +1,6 @@
 package promises_test
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +19,7 @@ import (
 // not name are done, or not stored. The ledger has the effects in their order within each entity.
 type script struct{ reason, text string }
 
-// scriptVerbs are what can happen. Words are what follows: an event, mostly.
+// scriptVerbs are what can happen, with the words that follow: an event, mostly.
 var scriptVerbs = map[string]func(m *machine, words []string){
 	// deliver a [paid|odd|broken] [o2|alone] [early|late]: the body of a broken one does not decode
 	"deliver": func(m *machine, words []string) {
@@ -41,7 +40,10 @@ var scriptVerbs = map[string]func(m *machine, words []string){
 	"fail": func(m *machine, words []string) {
 		var mishaps []mishap
 		for _, how := range words[1:] {
-			mishaps = append(mishaps, m.name(fails, how))
+			if fails[how] == "" {
+				m.Fatalf("nothing fails with %q", how)
+			}
+			mishaps = append(mishaps, fails[how])
 		}
 		if mishaps == nil {
 			mishaps = []mishap{mishapFinal}
@@ -89,17 +91,10 @@ var scriptVerbs = map[string]func(m *machine, words []string){
 	},
 }
 
+// fails are the ways in which a run of a handler fails.
 var fails = map[string]mishap{
 	"error": mishapError, "panic": mishapPanic, "swallowed": mishapSwallowed,
 	"final": mishapFinal, "later": mishapLater, "again": mishapAgain,
-}
-
-func (m *machine) name(among map[string]mishap, word string) mishap {
-	what, ok := among[word]
-	if !ok {
-		m.Fatalf("%q is none of %v", word, slices.Sorted(maps.Keys(among)))
-	}
-	return what
 }
 
 // event is one that is stored, or a new one.
