@@ -89,7 +89,7 @@ func TestAnEventThatFailsForLongMakesHealthRed(t *testing.T) {
 	age(9)
 	s.wantHealth("9 minutes", s.newHealth(s.inbox), "", "")
 	age(11)
-	s.wantHealth("11 minutes", s.newHealth(s.inbox), "failing", "1 event fails, and no workers are alive to try it again: put right what the error says")
+	s.wantHealth("11 minutes", s.newHealth(s.inbox), "failing", "1 event fails, and no workers are alive to try it again: put right what the error says, and deploy it; then start the program")
 	s.wantHealth("another process of the source says so, too", s.newHealth(s.first), "failing", "1 event fails")
 	off := s.newHealth(s.inbox)
 	off.MaxFailing = 0

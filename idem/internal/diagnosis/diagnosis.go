@@ -136,11 +136,13 @@ func (t *telling) failing() {
 	f := check.Finding{
 		Check: "failing", Severity: worse(of.Oldest > t.Limits.MaxFailing), Evidence: t.evidence(of),
 		Problem: t.count(of.Events, "%s event fails, and is tried again by itself", "%s events fail, and are tried again by themselves"),
-		Remedy:  t.say("put right what the error says, and deploy it; the command has all tried at once, not when they are due"),
+		Remedy:  t.say("put right what the error says, and deploy it; a requeue has all tried at once, not when they are due"),
 		Command: "idem requeue -source " + t.Name + " -state pending -failed",
 	}
 	if t.Snapshot.Alive() == 0 {
 		f.Problem = t.count(of.Events, "%s event fails, and no workers are alive to try it again", "%s events fail, and no workers are alive to try them again")
+		f.Remedy = t.say("put right what the error says, and deploy it; then start the program that processes events")
+		f.Command = "idem list -source " + t.Name + " -failed" // a requeue is refused
 	}
 	f.Problem += t.waiting(of.Waiting)
 	t.add(f)
@@ -217,7 +219,7 @@ func (t *telling) standing() {
 		Check: "standing", Severity: check.Error,
 		Problem:  t.count(of.Waiting, "%s event waits for a parked one", "%s events wait for parked ones") + t.say(": the first for %s, of %s", of.First, of.Key),
 		Evidence: t.count(of.Entities, "%s entity stands still", "%s entities stand still"),
-		Remedy:   t.say("put right what its error says, and requeue it, or discard it to give it up; the command lists them"),
+		Remedy:   t.say("put right what its error says, and requeue it, or discard it to give it up"),
 		Command:  "idem blocked -source " + t.Name,
 	})
 }

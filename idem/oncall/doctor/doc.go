@@ -35,6 +35,7 @@
 //	                the rows that keep plans good, the rights of the role, roles that may read bodies or write and need not,
 //	                row level security, triggers that refuse events, autovacuum; indexes whose order of text has changed
 //	old snapshots   transactions, prepared transactions and replication slots that keep dead rows
+//	charges         tables of asaas/charges that are gone
 //	settings        a Retention that is shorter than the time in which a provider may deliver again
 //	prune           events that are three days older than Retention, where none was forgotten for three days
 //

@@ -121,6 +121,7 @@ var checks = []examine{
 	{"view", session, (*examination).views},
 	{"indexes", session, (*examination).indexes},
 	{"order", session, (*examination).order},
+	{"charges", session, asked(charges)},
 	{"triggers", tables, (*examination).triggers},
 	{"plans", tables, asked(plans)},
 	{"autovacuum", session, asked(autovacuum)},

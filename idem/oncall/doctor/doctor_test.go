@@ -146,6 +146,14 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 			Warning, "nothing forgets events that are older than Retention", "the last prune ran 7 days ago, an event is 60 days old, and Retention is 45 days",
 		},
 		{
+			"charges", "somebody dropped one, and its events fail",
+			func(p *patient) {
+				p.exec(`create table asaas_charges_migrations (); create table asaas_charges (); create table asaas_charges_since (); create table asaas_charges_runs ();
+					create table asaas_statement_days ()`)
+			},
+			Error, "a table of charges is gone", "asaas_statement",
+		},
+		{
 			"connections", "a handler has it, and the rest waits",
 			func(p *patient) { p.config.MaxConns = 1 },
 			Warning, "the pool has one connection", "pool_max_conns is 1",
