@@ -126,7 +126,7 @@ func red(h *health.Health) map[string]string {
 	all := make(map[string]string)
 	for _, c := range h.Report().Checks {
 		if !c.Healthy {
-			all[c.Name] = c.Says
+			all[c.Name] = c.String()
 		}
 	}
 	return all

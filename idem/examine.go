@@ -35,7 +35,7 @@ func (i *Inbox) Examine(ctx context.Context, limits check.Limits) []check.Result
 	case broker != nil:
 		x.examineBroker(broker)
 	case limits.MaxFailures > 0:
-		n := i.failing.Since(max(limits.MaxRetrying, time.Minute))
+		n := i.failing.Since(max(limits.MaxFailing, time.Minute))
 		x.add("handlers", n < limits.MaxFailures, fmt.Sprintf("%d events have failed in a row in the workers of this process", n),
 			"see the errors in this application's log, and put right what they have in common")
 	}
@@ -50,8 +50,8 @@ func (i *Inbox) examineTries(x *examination) {
 	const least, share = 20, 20
 	all, slow := i.slow.Of()
 	x.add("answer within", all < least || slow*share <= all,
-		fmt.Sprintf("of the last %d first tries AnswerWithin has ended %d", all, slow),
-		"their handlers run again in workers, and what they do outside of the transaction is done twice; make them faster, raise AnswerWithin, or leave WorkFirst unset")
+		fmt.Sprintf("of the last %d first tries %d took too long: their handlers run again in workers, and what they do outside of the transaction is done twice", all, slow),
+		"make them faster, give them more time before the answer (AnswerWithin), or have them run after it")
 }
 
 // examination collects the checks of a part.
@@ -61,12 +61,12 @@ type examination struct {
 	checks []check.Result
 }
 
-// add adds a check, and returns it. If the check is not healthy, its text ends with the remedy.
+// add adds a check, and returns it. The remedy is of one that is not healthy.
 func (x *examination) add(name string, healthy bool, says, remedy string) *check.Result {
-	if !healthy && remedy != "" {
-		says += ": " + remedy
+	if healthy {
+		remedy = ""
 	}
-	x.checks = append(x.checks, check.Result{Source: x.source, Name: name, Healthy: healthy, Says: says})
+	x.checks = append(x.checks, check.Result{Source: x.source, Name: name, Healthy: healthy, Says: says, Remedy: remedy})
 	return &x.checks[len(x.checks)-1]
 }
 
@@ -74,14 +74,11 @@ func (x *examination) add(name string, healthy bool, says, remedy string) *check
 func (ep *Endpoint) examineDeliveries(x *examination) {
 	n, reasons, hint := ep.failures.InARow()
 	healthy, says := n < x.limits.MaxFailures, fmt.Sprintf("%d deliveries have failed in a row", n)
-	remedy := "the provider will slow down its queue, and stop it (Asaas after 15): see the errors in this application's log, and put right what they say"
-	switch {
-	case healthy && n > 0:
+	if n > 0 {
 		says += ": " + reasons
-	case !healthy:
-		remedy += "; the reasons: " + reasons
 	}
-	if !healthy && hint != "" {
+	remedy := "see the errors in this application's log, and put right what they say, before the provider slows down its queue, and stops it (Asaas after 15)"
+	if hint != "" {
 		remedy += "; the last: " + hint
 	}
 	x.add("deliveries", healthy, says, remedy)
@@ -92,7 +89,7 @@ func (ep *Endpoint) examineSilence(x *examination) {
 	now := time.Now()
 	silence, limit := ep.refused.Silence(now), time.Duration(0)
 	if err := pgtx.Protect(func() error { limit = x.limits.MaxSilence(now); return nil }); err != nil {
-		x.add("silence", false, "MaxSilence has panicked", "see the error in this application's log").Cause = err
+		x.add("silence", false, "the application's own MaxSilence has panicked", "see the error in this application's log").Cause = err
 		return
 	}
 	x.add("silence", limit <= 0 || silence <= limit,
@@ -100,20 +97,27 @@ func (ep *Endpoint) examineSilence(x *examination) {
 		"see whether the provider's webhook is enabled and delivers (asaas-queue status), and whether it reaches this process")
 }
 
-// examineRefused checks that the provider's deliveries are not refused.
+// examineRefused checks that the provider's deliveries are not refused. Two with one wrong token are a warning only:
+// strangers could send them.
 func (ep *Endpoint) examineRefused(x *examination) {
 	says := "none was refused for its token or signature since the last genuine one"
-	n, wrong := ep.refused.Wrong(x.limits.MaxFailures)
+	n, wrong, remedy := ep.refused.Wrong(x.limits.MaxFailures)
+	same := ep.refused.Same()
 	switch {
 	case wrong != "":
 		says = wrong
 	case n > 0 && x.limits.Failed != nil && ep.refused.NoneSince(x.limits.Failed(x.source)):
-		wrong = fmt.Sprintf("%d were refused for their token or signature since the last genuine one, and the provider counts deliveries that fail"+count.TokenChanged, n)
+		wrong, remedy = fmt.Sprintf("%d were refused for their token or signature since the last genuine one, and the provider counts deliveries that fail", n), count.TokenChanged
 		says = wrong
+	case same > 1:
+		says = fmt.Sprintf("%d were refused with the same wrong token since the last genuine one, as after a change on one side only, or a stranger's", same)
 	case n > 0:
 		says = fmt.Sprintf("%d were refused for their token or signature since the last genuine one, as strangers' are", n)
 	}
-	x.add("refused", wrong == "", says, "")
+	c := x.add("refused", wrong == "", says, remedy)
+	if c.Warning = c.Healthy && same > 1; c.Warning {
+		c.Remedy = count.TokenChanged
+	}
 }
 
 // examineBroker checks that an outbox's broker takes messages, and those of each type. Waiting messages are due
@@ -132,8 +136,8 @@ func (x *examination) examineBroker(broker *outage.Outage) {
 			"see the error in this application's log; the others are published, and these wait, at most as long again once one of theirs "+
 				"goes through; idem requeue -state pending has them tried at once").Cause = cause
 	case err != nil && x.limits.MaxPending > 0:
-		x.add("broker", age <= x.limits.MaxPending, fmt.Sprintf("it has taken no message for %s: "+
-			"see the error in this application's log; the messages wait, and are published once it is available", age.Round(time.Second)), "").Cause = err
+		x.add("broker", age <= x.limits.MaxPending, fmt.Sprintf("it has taken no message for %s", age.Round(time.Second)),
+			"see the error in this application's log; the messages wait, and are published once it is available").Cause = err
 	case x.limits.MaxPending > 0:
 		x.add("broker", true, "it has taken the last message, or none was published yet", "")
 	}

@@ -115,7 +115,7 @@ func NoRetry(err error) error {
 // t replaces Backoff for this time, and the attempt does not count towards MaxAttempts; if t
 // has passed, the attempt counts and waits as any other failure does. In a first try and in a replay the error is
 // like any other. Package health is red once an event has been
-// started more than ten times, and arrived longer than MaxRetrying ago. A nil err stays nil.
+// started more than ten times, and arrived longer than MaxFailing ago. A nil err stays nil.
 func RetryAt(t time.Time, err error) error {
 	if err == nil {
 		return nil

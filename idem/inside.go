@@ -73,6 +73,9 @@ func (in insideInbox) Rows(f Filter) store.Filter { return f.of(in.i.source.Name
 // Stored returns a row as an event.
 func (in insideInbox) Stored(r store.Row) StoredEvent { return storedEvent(r) }
 
+// Stats returns the numbers of [Inbox.Stats].
+func (in insideInbox) Stats(s store.Snapshot) Stats { return statsOf(s) }
+
 // Choose returns f with its Events set to the events that f chooses now: an operator.Plan names those that a person
 // has seen.
 func (in insideInbox) Choose(ctx context.Context, f Filter) (Filter, error) {

@@ -207,22 +207,19 @@ type Backlog struct {
 func (i *Inbox) Stats(ctx context.Context) (Stats, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTime)
 	defer cancel()
-	var s Stats
-	rows, err := store.CountOpen(ctx, i.pool, i.source.Name())
+	s, err := store.ReadSnapshot(ctx, i.pool, i.source.Name(), 0, statementTime)
 	if err != nil {
-		return s, fmt.Errorf("idem: counting events: %w", store.Explain(err))
+		return Stats{}, fmt.Errorf("idem: counting events: %w", store.Explain(err))
 	}
-	backlogs := map[string]*Backlog{
-		store.Pending: &s.Pending, store.Unhandled: &s.Unhandled, store.Parked: &s.Parked,
+	return statsOf(s), nil
+}
+
+func statsOf(s store.Snapshot) Stats {
+	all := func(o store.Open) Backlog { return Backlog{o.Events + o.Known, o.OldestOfAll} }
+	pending, failing := all(s.Pending), all(s.Failing)
+	return Stats{
+		Pending:   Backlog{pending.Events + failing.Events, max(pending.Oldest, failing.Oldest)},
+		Unhandled: all(s.Unhandled), Parked: all(s.Parked), BlockedKeys: s.Blocked,
+		Acknowledged: s.Pending.Known + s.Failing.Known + s.Parked.Known + s.Unhandled.Known,
 	}
-	for _, row := range rows {
-		if b := backlogs[row.State]; b != nil {
-			*b = Backlog{row.Events, row.Oldest}
-		}
-		s.Acknowledged += row.Acknowledged
-	}
-	if s.BlockedKeys, err = store.CountBlocked(ctx, i.pool, i.source.Name()); err != nil {
-		return s, fmt.Errorf("idem: counting blocked entities: %w", store.Explain(err))
-	}
-	return s, nil
 }

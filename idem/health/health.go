@@ -12,6 +12,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/internal/diagnosis"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
@@ -45,10 +46,7 @@ type Report struct {
 // defaults.
 func New(parts ...Part) *Health {
 	h := &Health{
-		Limits: check.Limits{
-			MaxFailures: 5, MaxRetrying: 10 * time.Minute, MaxParked: 1,
-			MaxPending: maxPending, Timeout: 2 * time.Second,
-		},
+		Limits: diagnosis.Defaults,
 		Logger: slog.Default(), turn: make(chan struct{}, 1),
 	}
 	for _, p := range parts {
@@ -126,11 +124,11 @@ func (h *Health) Report() Report {
 // logChange logs a check whose result has changed, and each new text of an unhealthy one:
 // a person that has seen the line of one parked event may wait for the next one.
 func (h *Health) logChange(c, before check.Result) {
-	more := (c.Name == "held" || c.Name == "parked") && before.Name != "" && c.Says != before.Says
+	more := (c.Name == "standing" || c.Name == "parked") && before.Name != "" && c.Says != before.Says
 	if h.Logger == nil || c.Healthy == before.Healthy && (c.Healthy || !more) {
 		return
 	}
-	attrs := []slog.Attr{slog.String("source", c.Source), slog.String("check", c.Name), slog.String("says", c.Says)}
+	attrs := []slog.Attr{slog.String("source", c.Source), slog.String("check", c.Name), slog.String("says", c.String())}
 	level, message := slog.LevelInfo, "webhook health check is well again"
 	if !c.Healthy {
 		level, message = slog.LevelError, "webhook health check fails"

@@ -12,9 +12,11 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/internal/diagnosis"
 	"github.com/paghooks/paghooks/idem/internal/inside"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/internal/lang"
 )
 
 // Part is a part of a program that says how it is: an [*idem.Inbox], an outbox, a relay, a canary, or one of the
@@ -45,12 +47,8 @@ type receiver struct {
 	in    stored
 	inbox *idem.Inbox
 
-	// The last looks at the stored events. Each reads all that is not done.
-	due, ahead lastLook[time.Duration] // how old the oldest is
-	retrying   lastLook[seen[store.FailingEvents]]
-	standing   lastLook[seen[store.Standing]]
-	parked     lastLook[seen[store.ParkedEvents]]
-	unscoped   lastLook[bool]
+	events   lastLook[store.Snapshot] // reads all that is not done
+	unscoped lastLook[bool]
 }
 
 // Examine implements [Part].
@@ -60,41 +58,83 @@ func (r *receiver) Examine(ctx context.Context, limits check.Limits) []check.Res
 	if own, ok := r.own.(Part); ok {
 		x.checks = append(x.checks, own.Examine(ctx, limits)...)
 	}
-	if limits.MaxRetrying > 0 {
-		r.examineRetrying(ctx, x)
-	}
-	if limits.MaxPending > 0 {
-		r.examineDue(ctx, x)
-	}
-	examineOpen(ctx, x, "held", &r.standing, store.FindStanding, sayStanding)
-	if limits.MaxParked > 0 {
-		var n *int64
-		examineOpen(ctx, x, "parked", &r.parked, store.FindParked, func(found store.ParkedEvents) (bool, string) {
-			n = &found.N
-			return sayParked(found, limits.MaxParked)
-		})
-		x.checks[len(x.checks)-1].Count = n
-	}
+	r.examineEvents(ctx, x)
 	if r.in.AlwaysScoped() {
-		examine(ctx, x, "scopes", &r.unscoped, store.HasUnscoped, sayUnscoped)
+		r.examineScopes(ctx, x)
 	}
 	return x.checks
 }
 
-func sayUnscoped(found bool) (healthy bool, says string) {
-	if !found {
-		return true, "every stored event has a scope"
+// enough is the number of events that are looked at where Postgres takes longer than Timeout to look at all.
+const enough store.Most = 100_000
+
+// examineEvents adds the checks of the stored events.
+func (r *receiver) examineEvents(ctx context.Context, x *examination) {
+	names := x.ofEvents()
+	s, unknown := look(x, &r.events, func() (s store.Snapshot, err error) {
+		for _, most := range []store.Most{0, enough} {
+			if s, err = x.snapshot(ctx, most); !pgtx.Canceled(err) {
+				break
+			}
+		}
+		return s, err
+	})
+	if unknown != "" {
+		for _, name := range names {
+			x.add(check.Result{Name: name, Healthy: true, Says: unknown})
+		}
+		return
 	}
-	return false, "events are stored without a scope, and this program gives every event one: one of before that comes again is done twice: " +
-		"stop every process of the source, and move them with idem rescope, see idem help rescope; or give their account's token or secret to the dispatcher again, without a scope"
+	of := diagnosis.Source{Name: x.inbox.SourceName(), Snapshot: s, Limits: x.limits, Timeout: x.inbox.Timeout}
+	found := of.Findings(lang.English)
+	for _, name := range names {
+		c := resultOf(name, found)
+		switch name {
+		case "failing":
+			c.Count, c.Says = new(s.Failing.Events), c.Says+known(s.Failing.Known)
+		case "parked":
+			c.Count, c.Says = new(s.Parked.Events), c.Says+known(s.Parked.Known)
+		case "standing":
+			c.Count, c.Says = new(s.Standing.Waiting), c.Says+known(s.Standing.Known)
+		}
+		if s.Most > 0 && c.Count != nil {
+			c.Says += fmt.Sprintf("; so many events are not done, see idem stats, that this is said of %d of them", s.Most)
+		}
+		x.add(c)
+	}
 }
 
-func (r *receiver) examineRetrying(ctx context.Context, x *examination) {
-	examineOpen(ctx, x, "retrying", &r.retrying, store.FindFailing, func(found store.FailingEvents) (bool, string) {
-		healthy, says := sayAge(found.Oldest, x.limits.MaxRetrying, "none fails that nobody has acknowledged", "the oldest event that fails came %s ago",
-			"an event has failed for %s: fix what its error says, see idem list -failed, or acknowledge it with idem acknowledge until you do: the workers try it again, and park it in the end")
-		return healthy, says + known(found.Acknowledged)
-	})
+// ofEvents returns the names of the checks that the limits leave on.
+func (x *examination) ofEvents() (names []string) {
+	if x.limits.MaxPending > 0 {
+		names = append(names, "workers", "clock")
+	}
+	if x.limits.MaxFailing > 0 {
+		names = append(names, "failing")
+	}
+	if x.limits.MaxParked > 0 {
+		names = append(names, "parked")
+	}
+	return append(names, "standing")
+}
+
+// resultOf returns the result of a check: what was found by it, or that all is well.
+func resultOf(name string, found []check.Finding) check.Result {
+	for _, f := range found {
+		if f.Check == name {
+			return check.Result{
+				Name: name, Healthy: f.Severity != check.Error, Warning: f.Severity == check.Warning,
+				Says: f.Problem, Remedy: f.Remedy, Command: f.Command,
+			}
+		}
+	}
+	return check.Result{Name: name, Healthy: true, Says: map[string]string{
+		"workers":  "no event waits for workers for long",
+		"clock":    "no event arrived in the future",
+		"failing":  "no event fails that nobody has acknowledged",
+		"parked":   "no event is parked that nobody has acknowledged",
+		"standing": "no event waits for a parked one",
+	}[name]}
 }
 
 // known says how many events are left out of a check.
@@ -105,71 +145,38 @@ func known(acknowledged int64) string {
 	return fmt.Sprintf("; acknowledged: %d", acknowledged)
 }
 
-// aheadMost is the largest time in the future at which an event may have arrived: commits take their time,
-// and clocks are put right by a little all the time.
-const aheadMost = time.Minute
+// snapshot reads what is known of the events. Postgres gives up after Timeout: a connection is not lost because there
+// is much to read.
+func (x *examination) snapshot(ctx context.Context, most store.Most) (store.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*x.limits.Timeout)
+	defer cancel()
+	return store.ReadSnapshot(ctx, x.pool, x.inbox.SourceName(), most, x.limits.Timeout)
+}
 
-func (r *receiver) examineDue(ctx context.Context, x *examination) {
-	examine(ctx, x, "workers", &r.due, store.OldestDue, func(age time.Duration) (bool, string) {
-		limit, advice := x.limits.MaxPending+r.inbox.Timeout, "workers run and do not keep up: see in the log whether handlers hang, or raise Workers" // it is due while it is being processed, too
-		soon := limit
-		if x.limits.MaxPending == maxPending {
-			soon = noWorkers
-		}
-		if age > soon {
-			if alive, err := limited(ctx, x, store.LivingWorkers); err == nil && len(alive) == 0 {
-				limit, advice = soon, "no workers are alive: start the program that processes events (idem.Serve or Inbox.Run), here or in another process"
+// examineScopes checks that no event is stored without a scope, of a source that gives one to each.
+func (r *receiver) examineScopes(ctx context.Context, x *examination) {
+	found, unknown := look(x, &r.unscoped, func() (found bool, err error) {
+		ctx, cancel := context.WithTimeout(ctx, 2*x.limits.Timeout)
+		defer cancel()
+		err = pgx.BeginTxFunc(ctx, x.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			if err := store.LimitTime(ctx, tx, x.limits.Timeout); err != nil {
+				return err
 			}
-		}
-		return sayAge(age, limit, "no event is due", "the oldest event that is due waits for %s", "an event has been due for %s: "+advice)
+			found, err = store.HasUnscoped(ctx, tx, x.inbox.SourceName())
+			return err
+		})
+		return found, err
 	})
-	ahead := func(ctx context.Context, db store.DB, source string) (time.Duration, error) {
-		return store.Ahead(ctx, db, source, aheadMost)
-	}
-	examine(ctx, x, "clock", &r.ahead, ahead, func(age time.Duration) (bool, string) {
-		return sayAge(age, aheadMost, "no event arrived in the future", "events arrived up to %s in the future", "by the database's clock, an event arrived %s in the future: "+
-			"the clock was put back, and what arrived before waits until it is that late again: put it right, or requeue the events that are pending")
-	})
-}
-
-// maxPending is the default of MaxPending, and noWorkers the time that counts with it while no workers are alive:
-// their last signs of life are older than 10 seconds then.
-const (
-	maxPending = 5 * time.Minute
-	noWorkers  = 15 * time.Second
-)
-
-func sayAge(age, limit time.Duration, none, well, wrong string) (healthy bool, says string) {
-	switch oldest := age.Round(time.Second); {
-	case age > limit:
-		return false, fmt.Sprintf(wrong, oldest)
-	case age == 0:
-		return true, none
-	default:
-		return true, fmt.Sprintf(well, oldest)
-	}
-}
-
-func sayStanding(found store.Standing) (healthy bool, says string) {
-	if found.Lanes == 0 {
-		return true, "no event waits for a parked one" + known(found.Acknowledged)
-	}
-	return false, fmt.Sprintf("%d events of %d entities wait for a parked one: first %d of %s, %s, for %s: "+
-		"fix what its error says, see operator.Operator.Blocked, and replay it, or discard it to give it up",
-		found.Waiting, found.Lanes, found.Behind, found.Key, strings.Join(found.Types, " "), found.Head) + known(found.Acknowledged)
-}
-
-func sayParked(found store.ParkedEvents, most int) (healthy bool, says string) {
+	c := check.Result{Name: "scopes", Healthy: !found || unknown != "", Says: unknown}
 	switch {
-	case found.N >= int64(most):
-		says = fmt.Sprintf("%d events are parked, and nobody has acknowledged them since they failed: first %s, %s: "+
-			"fix what its error says, and replay it; else discard it, or acknowledge it with idem acknowledge until you do", found.N, found.ID, found.Type)
-	case found.N > 0:
-		healthy, says = true, fmt.Sprintf("%d events are parked", found.N)
-	default:
-		healthy, says = true, "no event is parked that nobody has acknowledged"
+	case !c.Healthy:
+		c.Says = "events are stored without a scope, and this program gives every event one: one of before that comes again is done twice"
+		c.Remedy = "stop every process of the source, and move them; or give their account's token or secret to the program again, without a scope"
+		c.Command = "idem help rescope"
+	case unknown == "":
+		c.Says = "every stored event has a scope"
 	}
-	return healthy, says + known(found.Acknowledged)
+	x.add(c)
 }
 
 // examination is one look at a receiver.
@@ -182,13 +189,13 @@ type examination struct {
 	checks  []check.Result
 }
 
-func (x *examination) add(name string, healthy bool, says string, cause error) {
-	x.checks = append(x.checks, check.Result{Source: x.inbox.SourceName(), Name: name, Healthy: healthy, Says: says, Cause: cause})
+func (x *examination) add(c check.Result) {
+	c.Source = x.inbox.SourceName()
+	x.checks = append(x.checks, c)
 }
 
 // examinePostgres reports whether the receiver's Postgres answers, and lets it write.
 func (x *examination) examinePostgres(ctx context.Context, needs []store.Rights) (well bool) {
-	const name = "postgres"
 	ctx, cancel := context.WithTimeout(ctx, x.limits.Timeout)
 	defer cancel()
 	var readOnly bool
@@ -204,143 +211,106 @@ func (x *examination) examinePostgres(ctx context.Context, needs []store.Rights)
 		}
 		return err
 	})
+	c := check.Result{Name: "postgres", Cause: err, Command: "idem doctor"}
 	switch {
 	case isPooled(err):
-		x.add(name, false, pooled, err)
+		c = pooled(err)
 	case err != nil:
-		if locked := x.findLock(); locked != "" {
-			x.add(name, false, fmt.Sprintf("it did not answer within %s: %s", x.limits.Timeout, locked), err)
-			return false
+		c.Says = fmt.Sprintf("it did not answer within %s: it is unavailable or refuses connections, the network is broken, or all connections of the pool are in use",
+			x.limits.Timeout)
+		c.Remedy = "see the error in this application's log"
+		if locked, ok := x.findLock(err); ok {
+			locked.Says = fmt.Sprintf("it did not answer within %s: %s", x.limits.Timeout, locked.Says)
+			c = locked
 		}
-		x.add(name, false, fmt.Sprintf("it did not answer within %s: it is unavailable or refuses connections, the network is broken, "+
-			"or all connections of the pool are in use: see the error in this application's log", x.limits.Timeout), err)
 	case readOnly:
-		x.add(name, false, "it is read-only: it is a replica (connect to the primary, with target_session_attrs=read-write for example), or its transactions are read-only by default, as hosts set it when the disk is full: idem doctor says which", nil)
+		c.Says = "it is read-only: it is a replica, or its transactions are read-only by default, as hosts set it when the disk is full"
+		c.Remedy = "connect to the primary, with target_session_attrs=read-write for example, or find where the default is set; the command says which it is"
 	case len(lacks) > 0:
-		x.add(name, false, "its role lacks rights: "+strings.Join(lacks, ", ")+": grant them to it; idem doctor says how", nil)
+		c.Says, c.Remedy = "its role lacks rights: "+strings.Join(lacks, ", "), "grant them to it; the command says how"
 	case awaited.Names != "":
-		x.add(name, false, awaited.String()+": start the replica, or take its name out; deliveries are answered 503 until then, and come again", nil)
+		c.Says, c.Remedy = awaited.String(), "start the replica, or take its name out; deliveries are answered 503 until then, and come again"
 	case hidden != "":
-		x.add(name, false, "the search_path leads to other tables than those that events were stored in lately, in schema "+hidden+
-			": those that are done there run again when they are delivered again: stop this program, and follow idem doctor", nil)
+		c.Says = "the search_path leads to other tables than those that events were stored in lately, in schema " + hidden +
+			": those that are done there run again when they are delivered again"
+		c.Remedy = "stop this program, and follow what the command says"
+	case x.pool.Config().MaxConns == 1:
+		c = check.Result{
+			Name: "postgres", Healthy: true, Warning: true, Says: "it answers, and can be written to; its pool has 1 connection: while a handler has it, deliveries and workers wait",
+			Remedy: "add pool_max_conns=4 or more to the database's address",
+		}
 	default:
-		x.add(name, true, "it answers, and can be written to", nil)
-		return true
+		c = check.Result{Name: "postgres", Healthy: true, Says: "it answers, and can be written to"}
 	}
-	return false
+	x.add(c)
+	return c.Healthy
 }
 
-// examine adds a check of the stored events: say judges the result of query.
-func examine[T any](
-	ctx context.Context, x *examination, name string, last *lastLook[T],
-	query func(context.Context, store.DB, string) (T, error), say func(T) (healthy bool, says string),
-) {
-	look(x, name, last, func() (T, error) { return limited(ctx, x, query) }, say)
-}
-
-// seen is the result of a look at events that are not done.
-type seen[T any] struct {
-	found T
-	most  store.Most // that were looked at; 0 is all
-}
-
-// enough is the number of events that are looked at where Postgres takes longer than Timeout to look at all.
-const enough store.Most = 100_000
-
-// examineOpen adds a check of the events that are not done: of all of them, or of enough.
-func examineOpen[T any](
-	ctx context.Context, x *examination, name string, last *lastLook[seen[T]],
-	query func(context.Context, store.DB, string, store.Most) (T, error), say func(T) (healthy bool, says string),
-) {
-	of := func(most store.Most) (seen[T], error) {
-		found, err := limited(ctx, x, func(ctx context.Context, db store.DB, source string) (T, error) { return query(ctx, db, source, most) })
-		return seen[T]{found, most}, err
-	}
-	find := func() (seen[T], error) {
-		s, err := of(0)
-		if pgtx.Canceled(err) {
-			return of(enough)
-		}
-		return s, err
-	}
-	look(x, name, last, find, func(s seen[T]) (healthy bool, says string) {
-		healthy, says = say(s.found)
-		if s.most > 0 {
-			says += fmt.Sprintf("; so many events are not done, see idem stats, that this is said of %d of them", s.most)
-		}
-		return healthy, says
-	})
-}
-
-// look adds a check: say judges the result of find.
-func look[T any](x *examination, name string, last *lastLook[T], find func() (T, error), say func(T) (healthy bool, says string)) {
+// look returns what find finds, or found lately, or why that is not known. What keeps all events from being read is a
+// failure of the check of Postgres.
+func look[T any](x *examination, last *lastLook[T], find func() (T, error)) (found T, unknown string) {
 	if !x.reached {
-		x.add(name, true, "it is not known while Postgres is not well", nil)
-		return
+		return found, "it is not known while Postgres is not well"
 	}
 	found, err := last.get(&x.late, find)
 	switch {
 	case err == nil:
-		healthy, says := say(found)
-		x.add(name, healthy, says, nil)
+		return found, ""
 	case errors.Is(err, errNotLooked):
-		x.add(name, true, "it is not known: "+err.Error(), nil)
+		return found, "it is not known: " + err.Error()
 	case isPooled(err):
-		x.add(name, false, pooled, err)
+		x.checks[0] = pooled(err)
 	case pgtx.Canceled(err), errors.Is(err, context.DeadlineExceeded):
-		if locked := x.findLock(); locked != "" {
-			x.add(name, false, locked, err)
-			return
+		locked, ok := x.findLock(err)
+		if !ok {
+			return found, "it is not known: Postgres took too long to look: see idem doctor"
 		}
-		x.add(name, true, "it is not known: Postgres took too long to look: see idem doctor", err)
+		x.checks[0] = locked
 	case pgtx.Unavailable(err):
-		x.add(name, true, "it is not known: the connection was lost, it will be looked at again", err)
+		return found, "it is not known: the connection was lost, it will be looked at again"
 	default:
-		x.add(name, false, "the events cannot be read: see the error in this application's log; have idem.Migrate run at start", err)
+		x.checks[0] = check.Result{
+			Name: "postgres", Says: "the events cannot be read: the tables are missing, or were changed", Cause: err,
+			Remedy: "see the error in this application's log, and follow what the command says", Command: "idem doctor",
+		}
 	}
+	x.checks[0].Source, x.reached = x.inbox.SourceName(), false
+	return found, "it is not known while Postgres is not well"
 }
 
-// findLock names the session that keeps the tables locked, and the statement that ends it; "" if there is none. It
-// asks on a connection of its own: those of the pool may all wait for that lock.
-func (x *examination) findLock() string {
+// findLock names the session that keeps the tables locked, and the statement that ends it. It asks on a connection of
+// its own: those of the pool may all wait for that lock.
+func (x *examination) findLock(cause error) (c check.Result, ok bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), x.limits.Timeout)
 	defer cancel()
 	conn, err := pgtx.Connect(ctx, x.pool)
 	if err != nil {
-		return ""
+		return c, false
 	}
 	defer pgtx.Disconnect(conn)
 	by, err := store.FindBlockers(ctx, conn, x.limits.Timeout)
 	if err != nil || len(by) == 0 {
-		return ""
+		return c, false
 	}
 	long := ""
 	if by[0].OpenFor >= time.Second { // a role may see the sessions of others, and not their age
 		long = " for " + by[0].OpenFor.Round(time.Second).String()
 	}
-	return fmt.Sprintf("process %d of Postgres, application %q, has kept %s locked%s, and what uses the tables waits for it: wait for its end, or end it: %s",
-		by[0].PID, by[0].Application, by[0].Table, long, by[0].Remedy())
+	return check.Result{
+		Name: "postgres", Cause: cause, Remedy: "wait for its end, or end it", Command: by[0].Remedy(),
+		Says: fmt.Sprintf("process %d of Postgres, application %q, has kept %s locked%s, and what uses the tables waits for it", by[0].PID, by[0].Application, by[0].Table, long),
+	}, true
 }
 
-const pooled = "a pooler gives each transaction another session, and pgx keeps prepared statements: add default_query_exec_mode=exec to the database's address, and set PollOnly of an inbox"
+func pooled(err error) check.Result {
+	return check.Result{
+		Name: "postgres", Cause: err, Says: "a pooler gives each transaction another session, and this program keeps prepared statements",
+		Remedy: "add default_query_exec_mode=exec to the database's address, and have workers poll (PollOnly)",
+	}
+}
 
 // isPooled reports whether a prepared statement was not there, or was there twice.
 func isPooled(err error) bool {
 	state := pgtx.SQLState(err)
 	return state == "26000" || state == "42P05"
-}
-
-// limited asks Postgres, which gives up after Timeout: a connection is not lost
-// because there is much to read.
-func limited[T any](ctx context.Context, x *examination, query func(context.Context, store.DB, string) (T, error)) (answer T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*x.limits.Timeout)
-	defer cancel()
-	err = pgx.BeginTxFunc(ctx, x.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := store.LimitTime(ctx, tx, x.limits.Timeout); err != nil {
-			return err
-		}
-		answer, err = query(ctx, tx, x.inbox.SourceName())
-		return err
-	})
-	return answer, err
 }

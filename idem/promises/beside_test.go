@@ -34,7 +34,7 @@ func TestConnectionsBesideThePoolHaveItsHooks(t *testing.T) {
 	pid := plain.session(`begin; lock table idem_events in access exclusive mode`).PgConn().PID()
 	h := s.newHealth(s.first)
 	h.Timeout = 5 * time.Second // in which Postgres says who that is
-	s.wantHealth("a table is locked", h, "retrying", fmt.Sprintf("or end it: select pg_terminate_backend(%d)", pid))
+	s.wantHealth("a table is locked", h, "postgres", fmt.Sprintf("or end it: select pg_terminate_backend(%d)", pid))
 }
 
 // hookOnly leaves everything that a connection needs to the hooks of a pool.

@@ -322,7 +322,7 @@ func TestHealthIsRedWhereFirstTriesTakeTooLong(t *testing.T) {
 	}
 	s.inbox.AnswerWithin = 50 * time.Millisecond
 	s.wantAnswer(about("slow2", "paid", "s2"), http.StatusOK)
-	if c := says(); c.Healthy || !strings.Contains(c.Says, "of the last 21 first tries AnswerWithin has ended 2") {
+	if c := says(); c.Healthy || !strings.Contains(c.Says, "of the last 21 first tries 2 took too long") {
 		t.Errorf("two of twenty-one are slow, and it says %+v", c)
 	}
 }

@@ -20,9 +20,9 @@ func TestABacklogThatTakesTooLongToReadIsLookedAtInPart(t *testing.T) {
 		create view idem_payloads as select * from idem_payloads_rows union all select * from idem_payloads_rows where (select count(*) from pg_sleep(3600)) > 0`)
 	h := s.newHealth(s.first)
 	h.Timeout, h.MaxPending = 5*time.Second, 0 // enough for the looks that wait for nobody
-	s.wantHealth("it takes long", h, "parked", "1 events are parked, …so many events are not done, see idem stats, that this is said of 100000 of them")
+	s.wantHealth("it takes long", h, "parked", "1 event is parked…so many events are not done, see idem stats, that this is said of 100000 of them")
 	for _, c := range h.Report().Checks {
-		if c.Name == "retrying" && !strings.Contains(c.Says, "none fails that nobody has acknowledged; so many events are not done") {
+		if c.Name == "failing" && !strings.Contains(c.Says, "no event fails that nobody has acknowledged; so many events are not done") {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -40,5 +40,5 @@ func TestASessionThatKeepsTheTablesLockedMakesHealthRedAndIsNamed(t *testing.T) 
 	pid := s.session(`begin; lock table idem_payloads in access exclusive mode`).PgConn().PID()
 	h := s.newHealth(s.first)
 	h.Timeout = 5 * time.Second // in which Postgres says who that is
-	s.wantHealth("a table is locked", h, "retrying", fmt.Sprintf("or end it: select pg_terminate_backend(%d)", pid))
+	s.wantHealth("a table is locked", h, "postgres", fmt.Sprintf("or end it: select pg_terminate_backend(%d)", pid))
 }

@@ -41,15 +41,15 @@ func TestAnInboxWhoseHandlersAllFailMakesHealthRed(t *testing.T) {
 	}
 	s.wantHealth("all of five", s.newHealth(s.inbox), "handlers", "5 events have failed in a row in the workers of this process: see the errors")
 	hasty := s.newHealth(s.inbox)
-	hasty.MaxRetrying = 0
+	hasty.MaxFailing = 0
 	s.wantHealth("of those that fail for long it does not ask", hasty, "handlers", "5 events have failed in a row")
 	other := s.newInbox(s.pool)
 	s.wantHealth("another process has not tried any", s.newHealth(other), "", "")
 	s.exec(`update idem_payloads set received_at = now() - interval '11 minutes'`)
-	s.wantHealth("it reads of them", s.newHealth(other), "retrying", "an event has failed for 11m")
-	s.wantHealth("so does this one", s.newHealth(s.inbox), "handlers and retrying", "an event has failed for 11m")
+	s.wantHealth("it reads of them", s.newHealth(other), "failing", "5 events fail")
+	s.wantHealth("so does this one", s.newHealth(s.inbox), "handlers and failing", "5 events fail")
 	off := s.newHealth(s.inbox)
-	off.MaxFailures, off.MaxRetrying = 0, 0
+	off.MaxFailures, off.MaxFailing = 0, 0
 	s.wantHealth("it does not look", off, "", "")
 	broken = false
 	s.exec(`update idem_payloads set due_at = now()`)
@@ -69,7 +69,7 @@ func TestOneEventThatFailsAgainAndAgainIsNotAllHandlers(t *testing.T) {
 		s.exec(`update idem_payloads set due_at = now()`)
 		s.drain(1)
 	}
-	s.wantHealth("it has failed for the last time", s.newHealth(s.inbox), "parked", "1 events are parked")
+	s.wantHealth("it has failed for the last time", s.newHealth(s.inbox), "parked", "1 event is parked")
 }
 
 func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T) {
@@ -87,13 +87,13 @@ func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T)
 	s.fails("first", "second")
 	s.store(at(1, "first", "paid", "o1"))
 	s.drain(1)
-	s.wantHealth("parked", s.newHealth(s.first), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first first, paid")
+	s.wantHealth("parked", s.newHealth(s.first), "parked", "1 event is parked, until a person acts: first first, paid")
 	acknowledges(idem.Filter{IDs: []string{"first"}}, 1)
 	s.wantHealth("acknowledged", s.newHealth(s.first), "", "")
 	s.wantState("first", idem.StateParked)
 
 	s.store(at(2, "second", "refunded", "o1")) // waits for the first
-	s.wantHealth("another waits for it", s.newHealth(s.first), "held", "1 of o1, refunded, for first")
+	s.wantHealth("another waits for it", s.newHealth(s.first), "standing", "1 event waits for a parked one: the first for first, of o1")
 	acknowledges(idem.Filter{IDs: []string{"first", "second"}}, 1) // the second was never tried
 	s.fails("second")
 	s.replays(idem.Filter{IDs: []string{"first"}}, idem.Replayed{Done: 1})
@@ -168,7 +168,7 @@ func TestFailingEventIsRedUntilItIsAcknowledgedAndAgainOnceItIsParked(t *testing
 	}
 	s.store(letter("e1", "o1", 0))
 	does("Acknowledge of what was never tried", ana.PlanAcknowledge, e1, 0)
-	again("it fails", "retrying", "an event has failed for 11m")
+	again("it fails", "failing", "1 event fails")
 	does("Acknowledge", ana.PlanAcknowledge, idem.Filter{}, 1)
 	s.wantHealth("acknowledged", s.newHealth(s.inbox), "", "")
 	if l, ok, err := ana.Lookup(t.Context(), "", "e1"); !ok || err != nil || l.AcknowledgedAt.IsZero() || l.Acknowledged.Actor != "ana@shop" || l.Acknowledged.Reason != "the bank is away" {
@@ -180,30 +180,30 @@ func TestFailingEventIsRedUntilItIsAcknowledgedAndAgainOnceItIsParked(t *testing
 	}
 	does("Unacknowledge", ana.PlanUnacknowledge, e1, 1)
 	does("Unacknowledge of what is not acknowledged", ana.PlanUnacknowledge, e1, 0)
-	s.wantHealth("taken back", s.newHealth(s.inbox), "retrying", "an event has failed for 11m")
+	s.wantHealth("taken back", s.newHealth(s.inbox), "failing", "1 event fails")
 	does("Acknowledge once more", ana.PlanAcknowledge, e1, 1)
-	again("nobody tries it any more", "parked", "1 events are parked, and nobody has acknowledged them since they failed: first e1, paid")
+	again("nobody tries it any more", "parked", "1 event is parked, until a person acts: first e1, paid")
 
 	s.store(letter("e2", "o1", 0))
 	does("Acknowledge of the parked one", ana.PlanAcknowledge, e1, 1)
 	s.wantHealth("what waited behind it is known, too", s.newHealth(s.inbox), "", "")
 	s.store(letter("e3", "o1", 0))
-	s.wantHealth("another comes to wait", s.newHealth(s.inbox), "held", "2 of o1, paid, for e1")
+	s.wantHealth("another comes to wait", s.newHealth(s.inbox), "standing", "2 events wait for parked ones: the first for e1, of o1")
 	does("Unacknowledge the parked one", ana.PlanUnacknowledge, e1, 1)
-	s.wantHealth("taken back", s.newHealth(s.inbox), "held and parked", "1 events are parked")
+	s.wantHealth("taken back", s.newHealth(s.inbox), "standing and parked", "1 event is parked")
 
 	does("Acknowledge before a requeue", ana.PlanAcknowledge, e1, 1)
 	if n, err := s.inbox.Requeue(t.Context(), e1); n != 1 || err != nil {
 		t.Errorf("Requeue = %d, %v", n, err)
 	}
-	again("somebody had it tried again, and it fails", "retrying", "an event has failed for 11m")
+	again("somebody had it tried again, and it fails", "failing", "1 event fails")
 
 	s.inbox.MaxAttempts = 1
-	again("nobody tries it any more", "held and parked", "1 events are parked")
+	again("nobody tries it any more", "standing and parked", "1 event is parked")
 	s.inbox.MaxAttempts = 3
 	does("Acknowledge before the provider delivers it again", ana.PlanAcknowledge, e1, 1)
 	s.store(letter("e1", "o1", 0))
-	again("the provider had it tried again, and it fails", "retrying", "an event has failed for 11m")
+	again("the provider had it tried again, and it fails", "failing", "1 event fails")
 }
 
 func TestWrongTokenMakesHealthRedUnlessItMayBeAStrangers(t *testing.T) {
@@ -271,7 +271,7 @@ func TestWrongTokenMakesHealthRedUnlessItMayBeAStrangers(t *testing.T) {
 						found = c
 					}
 				}
-				if found.Healthy != (c.says == "") || !strings.Contains(found.Says, c.says) || !strings.Contains(found.Says, c.well) {
+				if found.Healthy != (c.says == "") || !strings.Contains(found.String(), c.says) || !strings.Contains(found.String(), c.well) {
 					t.Errorf("%+v", found)
 				}
 			})

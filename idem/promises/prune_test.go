@@ -205,7 +205,7 @@ func TestIgnoredTypeDoesNotFailForGood(t *testing.T) {
 	s.wantState("e1", idem.StateDone)
 	s.wantState("e2", idem.StateDone)
 	h := s.newHealth(s.inbox)
-	h.MaxRetrying = time.Nanosecond
+	h.MaxFailing = time.Nanosecond
 	s.wantHealth("nothing fails", h, "", "")
 }
 

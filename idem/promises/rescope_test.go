@@ -324,7 +324,7 @@ func TestHealthIsRedAtTheFirstStartAfterAScopeWasIntroducedUntilTheEventsAreMove
 	}
 	after := newFirst(pool, accountsOf("shop", "a token that only Asaas knows"))
 	after.Logger = nil
-	if c := scopes(after); c.Healthy || !strings.Contains(c.Says, "idem rescope") {
+	if c := scopes(after); c.Healthy || !strings.Contains(c.Command, "idem help rescope") {
 		t.Errorf("before its first delivery: %+v", c)
 	}
 	if n, err := acted(t.Context(), "")(operator.New(after, "ana").PlanRescope(t.Context(), "", operator.Account{Source: "asaas", Scope: "shop"})); n != 1 || err != nil {

@@ -225,7 +225,7 @@ func (c *Canary) Examine(context.Context, check.Limits) []check.Result {
 		}
 		return []check.Result{r}
 	case time.Since(since) > 3*c.Every+c.Timeout:
-		r.Says = "it does not run: give it to idem.Serve"
+		r.Says, r.Remedy = "it does not run", "have the program run it, as it runs the inbox"
 		return []check.Result{r}
 	case last.At.IsZero():
 		r.Says = "it has not been delivered yet"

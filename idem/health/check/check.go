@@ -11,11 +11,17 @@ type Result struct {
 	Source  string `json:"source"` // the source's name, or the part's
 	Name    string `json:"check"`  // "postgres" and so on, see package health
 	Healthy bool   `json:"healthy"`
-	Says    string `json:"says"` // the result; if not healthy, with the remedy
-	Cause   error  `json:"-"`    // for the log: it may name hosts and users, and no report has it; often nil
+	Warning bool   `json:"warning,omitempty"` // it is healthy, and somebody should look at it soon: package doctor and the page show it
+	Says    string `json:"says"`              // the result; in parts of the application's own with the remedy
+	Remedy  string `json:"remedy,omitempty"`  // what to do, in words
+	Command string `json:"command,omitempty"` // to be typed as it is
+	Cause   error  `json:"-"`                 // for the log: it may name hosts and users, and no report has it; often nil
 
 	Count *int64 `json:"count,omitempty"` // the number of what is wrong, for a metric; nil where nothing is counted
 }
+
+// String returns what it says and what to do, in one line.
+func (r Result) String() string { return line(r.Says, r.Remedy, r.Command) }
 
 // Limits are the limits of a part's checks. Package health has the defaults.
 type Limits struct {
@@ -24,9 +30,9 @@ type Limits struct {
 	// after 15 deliveries. Default: 5.
 	MaxFailures int
 
-	// MaxRetrying is the longest time from the first delivery of a failing event until it succeeds or is
+	// MaxFailing is the longest time from the first delivery of a failing event until it succeeds or is
 	// parked; 0 turns the check off. Asaas stops its queue after half a day. Default: 10 minutes.
-	MaxRetrying time.Duration
+	MaxFailing time.Duration
 
 	// MaxParked is the number of parked events that fails the check, without events that wait behind another,
 	// and events that a person has acknowledged, see operator.Operator.PlanAcknowledge; 0 turns the check off.

@@ -60,7 +60,7 @@ func TestRefusedDeliveriesAreTheProvidersWhereTheyTakeThePlaceOfGenuineOnes(t *t
 						r.Refuse("/hook", s.wrongSecret, s.token, s.ofProvider)
 					}
 				}
-				n, says := r.Wrong(3)
+				n, says, _ := r.Wrong(3)
 				if n != c.n || (says != "") != (c.says != "") || !strings.Contains(says, c.says) {
 					t.Errorf("Wrong = %d, %q, want %d, %q", n, says, c.n, c.says)
 				}

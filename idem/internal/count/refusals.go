@@ -144,6 +144,18 @@ func (p *refusedPath) repeated() (most int) {
 	return most
 }
 
+// Same returns the largest number of deliveries to a path that had one wrong token, since the last genuine one.
+func (r *Refusals) Same() (most int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.paths {
+		for _, t := range p.tokens {
+			most = max(most, t.n)
+		}
+	}
+	return most
+}
+
 // maxLate limits the bodies of a path that are counted each.
 const maxLate = 100
 
@@ -176,29 +188,32 @@ func (p *refusedPath) isSilent() (silent time.Duration, yes bool) {
 }
 
 // TokenChanged says what to do where the provider's deliveries are refused.
-const TokenChanged = ": see the reason in this application's log; if the token or the secret was changed, give it to both sides, before the provider stops its queue"
+const TokenChanged = "see the reason in this application's log; if the token or the secret was changed, give it to both sides, before the provider stops its queue"
 
 // Wrong says in words that at least limit of the provider's own deliveries were refused: they are signed with
 // the right secret, come from the provider's addresses, or take the place of genuine deliveries. says is ""
-// if there are fewer. n counts all deliveries that were refused for their secret.
-func (r *Refusals) Wrong(limit int) (n int, says string) {
+// if there are fewer, and has the remedy where that is "". n counts all deliveries that were refused for their secret.
+func (r *Refusals) Wrong(limit int) (n int, says, remedy string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, path := range slices.Sorted(maps.Keys(r.paths)) {
 		p := r.paths[path]
 		n += p.secrets
+		if says != "" {
+			continue
+		}
 		silent, isSilent := p.isSilent()
+		remedy = TokenChanged
 		switch {
-		case says != "":
 		case len(p.late) >= limit:
-			says = fmt.Sprintf("%d deliveries to %q since the last genuine one were %s", len(p.late), path, p.hint)
+			says, remedy = fmt.Sprintf("%d deliveries to %q since the last genuine one were %s", len(p.late), path, p.hint), ""
 		case p.provider >= limit:
-			says = fmt.Sprintf("%d deliveries in a row to %q came from the provider's addresses and were refused"+TokenChanged, p.provider, path)
+			says = fmt.Sprintf("%d deliveries in a row to %q came from the provider's addresses and were refused", p.provider, path)
 		case p.repeated() >= limit:
-			says = fmt.Sprintf("%d deliveries to %q were refused that all had the same wrong token, as after a change on one side only"+TokenChanged, p.repeated(), path)
+			says = fmt.Sprintf("%d deliveries to %q were refused that all had the same wrong token, as after a change on one side only", p.repeated(), path)
 		case p.secrets >= limit && isSilent:
-			says = fmt.Sprintf("no genuine delivery has come to %q for %s, and %d were refused for their token or signature"+TokenChanged, path, silent.Round(time.Second), p.secrets)
+			says = fmt.Sprintf("no genuine delivery has come to %q for %s, and %d were refused for their token or signature", path, silent.Round(time.Second), p.secrets)
 		}
 	}
-	return n, says
+	return n, says, remedy
 }

@@ -180,3 +180,12 @@ func failuresAnd(lastError string) string {
 	when jsonb_array_length(p.failures) >= 5 then p.failures - 0 || ` + failure(lastError) + `
 	else coalesce(p.failures, '[]') || ` + failure(lastError) + ` end`
 }
+
+// CountSetAside returns the number of bodies of a source that are set aside, most at most.
+func CountSetAside(ctx context.Context, db DB, source string, most int64) (n int64, err error) {
+	const count = `
+select count(*) from (select from idem_payloads p ` + openEvent + `
+where p.source = $1 and p.due_at is null and e.state = 'parked' and e.type = $2 limit $3) aside`
+	err = db.QueryRow(ctx, count, source, SetAsideType, most).Scan(&n)
+	return n, err
+}

@@ -134,29 +134,18 @@ where e.state = 'pending' and not exists (select from chosen c where c.event = p
 	return n, err
 }
 
-// heads are the first events of lanes: of all rows, or of those between fromRows and ofLanes.
-const (
-	heads    = fromRows + `idem_payloads p` + ofLanes
-	fromRows = `
+// heads are the first events of lanes, each with the number of those that wait behind it.
+const heads = `
 from (
-	select distinct on (p.lane) p.lane, p.event, p.due_at, p.received_at, p.failures, p.acknowledged_at,
-		count(*) over (partition by p.lane) - 1 as waiting, max(p.received_at) over (partition by p.lane) as newest
-	from `
-	ofLanes = `
+	select distinct on (p.lane) p.lane, p.event, p.due_at, p.received_at, count(*) over (partition by p.lane) - 1 as waiting
+	from idem_payloads p
 	where p.lane is not null and p.source = $1
 	order by p.lane, ` + order + `
 ) p left join lateral (select * from idem_events where event = p.event offset 0) e on true`
-)
 
 // blocked are the heads of lanes in which events wait.
 const blocked = heads + `
 where p.waiting > 0 and (e.state is distinct from 'pending' or p.due_at is null or p.due_at > now())`
-
-// CountBlocked counts the entities that ListBlocked lists.
-func CountBlocked(ctx context.Context, db DB, source string) (n int64, err error) {
-	err = db.QueryRow(ctx, `select count(*) `+blocked, source).Scan(&n)
-	return n, err
-}
 
 // BlockedSum counts all entities that are blocked, and the events that wait in them.
 type BlockedSum struct{ Entities, Waiting int64 }
@@ -175,33 +164,6 @@ select p.event, coalesce(e.type, ''), coalesce(e.key, ''), coalesce(e.state, '')
 		return b, err
 	})
 	return oldest, all, err
-}
-
-// Standing counts the events that wait behind parked ones, of which nobody takes care.
-type Standing struct {
-	Lanes, Waiting int64    // the number of lanes, and of the events that wait in them
-	Key, Head      string   // of the oldest lane: its entity, and the id of the parked event
-	Behind         int64    // the number of events that wait there
-	Types          []string // the types of these events
-	Acknowledged   int64    // other lanes: none of their events came since somebody acknowledged the parked one
-}
-
-// FindStanding counts the lanes of a source in which events wait for a parked event.
-func FindStanding(ctx context.Context, db DB, source string, most Most) (s Standing, err error) {
-	find := `
-with heads as materialized (
-	select p.lane, p.event, p.received_at, p.waiting, e.key,
-		` + isAcknowledged + ` and p.newest <= p.acknowledged_at as acknowledged ` + fromRows + most.rows() + ofLanes + `
-	where e.state = 'parked' and p.waiting > 0
-), standing as (
-	select * from heads where not acknowledged
-)
-select (select count(*) from standing), (select coalesce(sum(waiting), 0) from standing)::bigint,
-	(select count(*) from heads where acknowledged), coalesce(key, ''), coalesce(substring(event from '^[^/]*/[^/]*/(.*)$'), ''), coalesce(waiting, 0),
-	array(select distinct e.type from ` + most.rows() + ` ` + openEvent + ` where p.lane = first.lane and p.event <> first.event order by 1)
-from (values (1)) one left join (select * from standing order by received_at, event limit 1) first on true`
-	err = db.QueryRow(ctx, find, source).Scan(&s.Lanes, &s.Waiting, &s.Acknowledged, &s.Key, &s.Head, &s.Behind, &s.Types)
-	return s, err
 }
 
 // Overtaken is an event with a later event in its lane that was done before.

@@ -123,6 +123,19 @@ select now(), coalesce(runs, 0), ran_at, before_at, coalesce(days::text, '{}') f
 	return r, now, json.Unmarshal(days, &r.Days)
 }
 
+// FindUnpruned returns the age of an event that is done and older than a time, and that of the last run of Prune, 0 if
+// there was none; oldest is 0 if Prune ran lately, or if none of 100,000 events, whichever Postgres finds first, is as
+// old.
+func FindUnpruned(ctx context.Context, db DB, source string, older, lately time.Duration) (ran, oldest time.Duration, err error) {
+	const find = `
+select coalesce(now() - ran_at, '0'), coalesce((
+	select now() - min(received_at) from (select received_at, state from idem_events where event >= $1 || '/' and event < $1 || '0' limit 100000) e
+	where ` + closed + ` and received_at < now() - $2::interval and coalesce(ran_at, '-infinity') < now() - $3::interval), '0')
+from (select) one left join idem_prunes on source = $1`
+	err = db.QueryRow(ctx, find, source, older, lately).Scan(&ran, &oldest)
+	return ran, oldest, err
+}
+
 // SavePruneRuns writes the row of a source as run number r.Runs. It returns false if another process has
 // written that run.
 func SavePruneRuns(ctx context.Context, db DB, source string, r PruneRuns) (saved bool, err error) {

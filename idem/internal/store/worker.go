@@ -20,6 +20,9 @@ type Worker struct {
 	Replays   bool          // it claims the events of a replay, and none that is due
 }
 
+// Alive reports whether the worker's last sign of life is recent.
+func (w Worker) Alive() bool { return w.Silent.Abs() <= Alive }
+
 // Alive is the largest age of a living worker's last sign. It is for people, and for code outside of workers:
 // a claim ends only when the worker's row is deleted.
 const Alive = 12 * time.Second

@@ -21,9 +21,6 @@ func (h *Handler) WaitForAll() { h.waits = waits{time.Minute, time.Minute, time.
 // WaitForNoAction has each action be answered before its end.
 func (h *Handler) WaitForNoAction() { h.waits.result = 0 }
 
-// HasHeadline reports whether the overview has a text for a check of health.
-func HasHeadline(check string) bool { return headlines[check].says != "" }
-
 // Pages are the names of all pages, with their methods.
 func Pages() map[string]string {
 	all := map[string]string{}

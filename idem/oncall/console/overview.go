@@ -141,15 +141,6 @@ func (v *visit) release(context.Context) error {
 	})
 }
 
-// pausedText says which events are paused.
-func (v *visit) pausedText(p operator.Pause) string {
-	of := strings.TrimSpace(p.Type + " " + p.Key)
-	if of == "" {
-		return v.say("all events")
-	}
-	return of
-}
-
 // pause has no event of a type or an entity begin for some hours.
 func (v *visit) pause(ctx context.Context) error {
 	form, s := v.r.PostForm, v.source

@@ -138,13 +138,17 @@ func state(l lang.Lang, s idem.State) template.HTML {
 	return template.HTML(`<span class="state ` + template.HTMLEscapeString(string(s)) + `">` + template.HTMLEscapeString(portuguese.Say(l, lang.Text(s))) + `</span>`)
 }
 
-// states is state of a number of events.
+// states is state of a number of events. None of them is calm.
 func states(l lang.Lang, s idem.State, n int64) template.HTML {
+	text := string(state(l, s))
 	one := portuguese.Say(l, lang.Text(s))
 	if many := plurals[one]; n != 1 && many != "" {
-		return template.HTML(strings.Replace(string(state(l, s)), one, many, 1))
+		text = strings.Replace(text, one, many, 1)
 	}
-	return state(l, s)
+	if n == 0 {
+		text = strings.Replace(text, `class="state `+string(s), `class="state`, 1)
+	}
+	return template.HTML(text)
 }
 
 var plurals = map[string]string{"pendente": "pendentes", "estacionado": "estacionados"}

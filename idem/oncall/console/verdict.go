@@ -5,12 +5,15 @@ import (
 	"context"
 	"html/template"
 	"slices"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/internal/diagnosis"
 	"github.com/paghooks/paghooks/idem/internal/latest"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
-	"github.com/paghooks/paghooks/internal/lang"
 )
 
 // fault is something that is not well.
@@ -18,37 +21,12 @@ type fault struct {
 	Source, Check string
 	Level         string // bad: a person has to act; warn: it may heal by itself
 	Says          template.HTML
+	Remedy        template.HTML
 	Detail        string // of health, in English
 	Href          string // to what it is about
 }
 
 const bad, warn = "bad", "warn"
-
-// headlines say that a check of health fails, and the remedy, and name the page with what it is about.
-var headlines = map[string]struct {
-	says lang.Text
-	page string
-}{
-	"postgres":      {"Postgres does not answer, or takes no writes.", ""},
-	"deliveries":    {"Deliveries fail here: the provider stops its queue when that goes on.", ""},
-	"refused":       {"Deliveries are refused: a token, a secret or a clock is wrong.", ""},
-	"silence":       {"No delivery has come for a long time.", ""},
-	"handlers":      {"The handlers fail, event after event: see the errors.", "events?state=failing&"},
-	"answer within": {"Many first tries take too long, and handlers run twice: make them faster, or do without WorkFirst.", ""},
-	"retrying":      {"Events have been failing for a long time: see the errors.", "events?state=failing&"},
-	"parked":        {"Events are parked: fix what the errors say, then replay them; or acknowledge them until you do.", "events?state=parked&"},
-	"workers":       {"Events are due, and are not processed.", ""},
-	"held":          {"Events wait behind a parked one: replay or discard that.", "blocked?"},
-	"scopes":        {"Events are stored without an account: one that comes again is done twice.", ""},
-	"broker":        {"The broker takes no messages, or none of a type.", ""},
-	"clock":         {"The database's clock was put back: events wait until it is that late again.", ""},
-	"canary":        {"The canary does not arrive: real deliveries may not, either.", ""},
-	"unmatched":     {"Charges are paid that match nothing of the application's: match each, or give it back.", "unmatched?"},
-	"reconcile":     {"Charges could not be compared with Asaas, or booked, or no run of it has ended for two days: see the log.", ""},
-	"webhook":       {"The webhook is disabled at the provider, or lacks types of events.", ""},
-	"answer":        {"A health check does not return.", ""},
-	"overpaid":      {"Orders got more than their total: give back what is too much.", ""},
-}
 
 // examine has the parts of the program examined.
 func (h *Handler) examine(ctx context.Context) (health.Report, error) {
@@ -69,56 +47,85 @@ func lacksWorkers(n operator.State) bool {
 
 // faults returns what a source's own numbers say, some of it before health does.
 func (v *visit) faults(s *source, now latest.Reading[operator.State], queues latest.Reading[[]gauge.Queue]) (all []fault) {
-	n := now.Value
-	add := func(check, page, level string, says template.HTML) {
-		all = append(all, fault{s.name, check, level, says, "", page})
-	}
 	if now.Err != nil {
 		_, text := v.told(now.Err)
-		add("count", "", bad, said(v.lang, "The events could not be counted: %s", text))
+		all = append(all, fault{Source: s.name, Check: "count", Level: bad, Says: said(v.lang, "The events could not be counted: %s", text)})
 	}
-	switch {
-	case now.At.IsZero() || now.Err != nil || !lacksWorkers(n):
-	case n.Pending.Events == 0 && s.events.Inbox.WorkFirst: // it need not have any
-	case n.Pending.Events == 0:
-		add("workers", "", warn, said(v.lang, "No workers are alive: what comes is stored, and waits for them."))
-	default:
-		add("workers", "events?state=pending&", bad, count(v.lang, n.Pending.Events, "No workers are alive, and %s event waits for them: start the program that runs the inbox.",
-			"No workers are alive, and %s events wait for them: start the program that runs the inbox."))
-	}
-	for _, p := range n.Pauses {
-		add("paused", "", warn, said(v.lang, "Paused until %s: %s. By %s: %s.", p.Until.UTC().Format("2006-01-02 15:04 MST"), v.pausedText(p), p.Actor, p.Reason))
-	}
-	if n.Failing.Events > 0 {
-		add("retrying", "events?state=failing&", warn, count(v.lang, n.Failing.Events, "%s event has failed, and is tried again by itself: see the error.",
-			"%s events have failed, and are tried again by themselves: see the errors."))
+	if !now.At.IsZero() && now.Err == nil {
+		for _, f := range diagnosis.Causes(now.Value.Findings(string(v.lang))) {
+			of, _ := diagnosis.Of(f.Check)
+			shown := fault{Source: s.name, Check: f.Check, Level: warn, Says: sentence(f.Problem), Remedy: sentence(f.Remedy), Href: of.Page}
+			switch {
+			case f.Check == "acknowledged", f.Severity == check.Info && s.events.Inbox.WorkFirst: // which need not have workers
+				continue
+			case f.Check == "paused":
+				shown.Remedy = template.HTML(template.HTMLEscapeString(f.Evidence)) // which begins with a name
+			case f.Severity == check.Error:
+				shown.Level = bad
+			}
+			all = append(all, shown)
+		}
 	}
 	for _, q := range queues.Value {
+		stopped := fault{Source: s.name, Check: "webhook", Level: bad}
 		switch name := cmp.Or(q.Name, q.ID); {
 		case !q.Enabled:
-			add("webhook", "", bad, said(v.lang, "The webhook %s is disabled at the provider: what happens meanwhile never comes.", name))
+			stopped.Says = said(v.lang, "The webhook %s is disabled at the provider: what happens meanwhile never comes.", name)
+			all = append(all, stopped)
 		case q.Interrupted:
-			add("queue", "", bad, said(v.lang, "The provider has stopped its queue %s: nothing is delivered.", name))
+			stopped.Says = said(v.lang, "The provider has stopped its queue %s: nothing is delivered.", name)
+			all = append(all, stopped)
 		}
 	}
 	return all
 }
 
-// judged adds what health says to the faults, those that are bad first.
+// sentence is a text that begins with a capital and ends with a stop.
+func sentence(text string) template.HTML {
+	if text == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	return template.HTML(template.HTMLEscapeString(string(unicode.ToUpper(first)) + text[size:] + "."))
+}
+
+// judged adds what health says to the faults, those that are bad first, and causes before what follows from them.
 func (v *visit) judged(all []fault, report health.Report) []fault {
 	for _, c := range report.Checks {
-		i := slices.IndexFunc(all, func(f fault) bool { return f.Source == c.Source && f.Check == c.Name })
-		switch line, known := headlines[c.Name]; {
-		case c.Healthy:
-		case i >= 0:
-			all[i].Level = bad
-		case known && line.page != "": // which says the rest
-			all = append(all, fault{c.Source, c.Name, bad, said(v.lang, line.says), "", line.page})
-		case known:
-			all = append(all, fault{c.Source, c.Name, bad, said(v.lang, line.says), c.Says, line.page})
-		default: // the application's own
-			all = append(all, fault{c.Source, c.Name, bad, said(v.lang, "The check %s fails.", c.Name), c.Says, ""})
+		follows := func(o check.Result) bool {
+			return !o.Healthy && o.Source == c.Source && diagnosis.Explains(o.Name, c.Name)
 		}
+		same := slices.IndexFunc(all, func(f fault) bool { return f.Source == c.Source && diagnosis.Same(f.Check, c.Name) })
+		switch of, known := diagnosis.Of(c.Name); {
+		case c.Healthy && !c.Warning:
+			if same >= 0 && all[same].Check == c.Name && c.Name != "webhook" { // by the limits of the application
+				all[same].Level = warn
+			}
+		case same >= 0:
+			if !c.Healthy {
+				all[same].Level = bad
+			}
+		case slices.ContainsFunc(report.Checks, follows):
+		default:
+			f := fault{Source: c.Source, Check: c.Name, Level: bad, Says: said(v.lang, "The check %s fails.", c.Name), Detail: c.String(), Href: of.Page}
+			if known {
+				f.Says = template.HTML(template.HTMLEscapeString(diagnosis.Say(v.lang, of.Means)))
+			}
+			if c.Healthy {
+				f.Level = warn
+			}
+			if other := slices.IndexFunc(all, func(o fault) bool { return o.Check == f.Check && o.Detail == f.Detail }); other >= 0 { // one database
+				all[other].Source += ", " + f.Source
+				continue
+			}
+			all = append(all, f)
+		}
+	}
+	if postgres := slices.IndexFunc(all, func(f fault) bool { return f.Check == "postgres" && f.Level == bad }); postgres >= 0 {
+		if n := slices.IndexFunc(all, func(f fault) bool { return f.Check == "count" }); n >= 0 { // because of that
+			all[postgres].Remedy = all[n].Says
+		}
+		all = slices.DeleteFunc(all, func(f fault) bool { return f.Check == "count" })
 	}
 	for i, f := range all {
 		if f.Href != "" && (f.Check != "unmatched" || v.Unmatched != nil) && slices.ContainsFunc(v.sources, func(s *source) bool { return s.name == f.Source }) {
@@ -127,6 +134,8 @@ func (v *visit) judged(all []fault, report health.Report) []fault {
 			all[i].Href = ""
 		}
 	}
-	slices.SortStableFunc(all, func(a, b fault) int { return cmp.Compare(a.Level, b.Level) })
+	slices.SortStableFunc(all, func(a, b fault) int {
+		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(diagnosis.Place(a.Check), diagnosis.Place(b.Check)))
+	})
 	return all
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/internal/diagnosis"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
@@ -30,39 +32,17 @@ func Check(ctx context.Context, pool *pgxpool.Pool, receivers ...idem.Receiver) 
 }
 
 // Finding is something that is wrong, or worth knowing.
-type Finding struct {
-	Check    string   `json:"check"` // the name of the check that found it: "failing", "migrations"
-	Severity Severity `json:"severity"`
-	Source   string   `json:"source,omitempty"` // the source of its events; "" for the database
-	Problem  string   `json:"problem"`
-	Evidence string   `json:"evidence"`          // the measured values
-	Remedy   string   `json:"remedy"`            // what to do in words; "" where Command says it all
-	Command  string   `json:"command,omitempty"` // to be typed as it is, for a shell, or for psql if it is SQL; "" for none
-}
+type Finding = check.Finding
 
 // Severity ranks a finding.
-type Severity string
+type Severity = check.Severity
 
+// The severities of findings.
 const (
-	Error   Severity = "error"   // events are lost, doubled or stuck, or will be
-	Warning Severity = "warning" // somebody should look at it soon
-	Info    Severity = "info"    // good to know, or not visible to the role
+	Error   = check.Error   // events are lost, doubled or stuck, or will be
+	Warning = check.Warning // somebody should look at it soon
+	Info    = check.Info    // good to know, or not visible to the role
 )
-
-// String returns the finding in one line.
-func (f Finding) String() string {
-	text := string(f.Severity) + ": " + f.Problem
-	if f.Evidence != "" {
-		text += " (" + f.Evidence + ")"
-	}
-	if f.Remedy != "" {
-		text += ": " + f.Remedy
-	}
-	if f.Command != "" {
-		text += ": " + f.Command
-	}
-	return text
-}
 
 // limits are the thresholds of the findings.
 type limits struct {
@@ -73,7 +53,7 @@ type limits struct {
 	transaction time.Duration // age of a transaction, and of a prepared one
 	lag         int64         // of a replica and of a slot, in bytes
 	dead        int64         // rows of a table
-	notTaken    time.Duration // age of an event that is due
+	unpruned    time.Duration // beyond Retention, and since the last prune
 	redelivery  time.Duration // in which a provider may deliver an event again
 	silence     time.Duration // of a client that died, until Postgres notices
 	used        float64       // share of the server's connections
@@ -91,7 +71,7 @@ var defaults = limits{
 	transaction: 5 * time.Minute,
 	lag:         64 << 20,
 	dead:        10_000,
-	notTaken:    time.Minute,
+	unpruned:    3 * 24 * time.Hour,
 	redelivery:  store.Redelivery,
 	silence:     5 * time.Minute,
 	used:        0.9,
@@ -141,34 +121,33 @@ var checks = []examine{
 	{"view", session, (*examination).views},
 	{"indexes", session, (*examination).indexes},
 	{"order", session, (*examination).order},
+	{"charges", session, asked(charges)},
 	{"triggers", tables, (*examination).triggers},
 	{"plans", tables, asked(plans)},
 	{"autovacuum", session, asked(autovacuum)},
 	{"retention", session, (*examination).retention},
-	{"failing", tables, (*examination).failing},
-	{"parked", tables, (*examination).parked},
-	{"paused", tables, (*examination).paused},
-	{"workers", tables, (*examination).workers},
+	{"events", tables, (*examination).events},
+	{"prune", tables, (*examination).prune},
 	{"stuck", tables, (*examination).stuck},
 	{"conflicts", tables, (*examination).conflicts},
 	{"scopes", tables, (*examination).scopes},
 }
 
-// first are the checks whose errors come before those of others: what a person who is called at night asks first.
-var first = []string{"connection", "replication", "failing", "parked", "workers", "locks", "refused", "webhook"}
+// first are the checks whose findings come before those of others: what keeps everything from working, and then what
+// a person who is called at night asks first, causes first.
+var first = []string{"connection", "schemas", "migrations", "writable", "replication", "locks", "triggers", "rights"}
 
-// Sort sorts findings: the worst first, and among these the events, the locks, the deliveries, the program, the
-// database.
+// Sort sorts findings: the worst first, and among these the causes before what follows from them, the events and the
+// program before the database.
 func Sort(findings []Finding) {
 	place := func(f Finding) int {
-		n := slices.Index(first, f.Check)
-		switch {
-		case n >= 0:
+		if n := slices.Index(first, f.Check); n >= 0 {
 			return n
-		case slices.ContainsFunc(checks, func(c examine) bool { return c.name == f.Check }):
-			return len(first) + 1
 		}
-		return len(first) // of the program
+		if slices.ContainsFunc(checks, func(c examine) bool { return c.name == f.Check && c.name != "scopes" }) {
+			return len(first) + len(diagnosis.Checks) + 1
+		}
+		return len(first) + diagnosis.Place(f.Check)
 	}
 	order := []Severity{Error, Warning, Info}
 	slices.SortStableFunc(findings, func(a, b Finding) int {
@@ -181,7 +160,7 @@ func (l limits) examine(ctx context.Context, pool *pgxpool.Pool, receivers []ide
 	for _, r := range receivers {
 		_, isOutbox := r.(*outbox.Outbox)
 		o := operator.New(r, "doctor") // it only reads
-		e.sources = append(e.sources, source{o.SourceName(), o.Inbox.Retention.Events, isOutbox})
+		e.sources = append(e.sources, source{o.SourceName(), o.Inbox.Retention.Events, o.Inbox.Timeout, isOutbox})
 	}
 	there, err := e.hasTables(ctx)
 	if err != nil {
@@ -208,7 +187,7 @@ func (l limits) examine(ctx context.Context, pool *pgxpool.Pool, receivers []ide
 			})
 		}
 		for _, f := range findings {
-			f.Check = c.name
+			f.Check = cmp.Or(f.Check, c.name)
 			all = append(all, f)
 		}
 	}
@@ -220,6 +199,7 @@ func (l limits) examine(ctx context.Context, pool *pgxpool.Pool, receivers []ide
 type source struct {
 	name      string
 	retention time.Duration
+	timeout   time.Duration
 	isOutbox  bool // no provider delivers its events
 }
 
@@ -267,7 +247,7 @@ func (e *examination) run(ctx context.Context, c examine) (found []Finding, err 
 // within calls f with a transaction as the database, and rolls it back. No statement of it waits long, for a lock
 // or for the disk. It tries again if a statement_timeout of some milliseconds cancels the begin.
 func (e *examination) within(ctx context.Context, f func() error) (err error) {
-	const begin = `begin; set local statement_timeout = '20s'; set local lock_timeout = '3s'`
+	const begin = `begin; set local statement_timeout = '20s'; set local lock_timeout = '3s'; set local jit = off`
 	for range 10 {
 		if e.db.Tx, err = e.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin}); !pgtx.Canceled(err) {
 			break

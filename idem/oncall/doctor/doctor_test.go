@@ -14,6 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/diagnosis"
 	"github.com/paghooks/paghooks/internal/testkit"
 )
 
@@ -126,7 +127,36 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 				p.event("e2", "k2", "pending", "1 hour")
 				p.exec(`insert into idem_workers values (1, 'notes', 'shop-1', 7, now(), now() + interval '10 s')`)
 			},
-			Warning, "the workers are behind", "the oldest is due for 1h0m",
+			Error, "workers run and do not keep up", "the first has been due for 1 h",
+		},
+		{
+			"workers", "one works, and is a little behind",
+			func(p *patient) {
+				p.event("e1", "k", "pending", "2 minutes")
+				p.exec(`insert into idem_workers values (1, 'notes', 'shop-1', 7, now(), now() + interval '10 s')`)
+			},
+			Warning, "the workers are behind", "the first has been due for 2 min",
+		},
+		{
+			"prune", "it has failed for a week, and nobody saw it",
+			func(p *patient) {
+				p.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes//e1', '', '', 'done', now() - interval '60 days');
+					insert into idem_prunes (source, runs, ran_at, days) values ('notes', 9, now() - interval '7 days', '{}')`)
+			},
+			Warning, "nothing forgets events that are older than Retention", "the last prune ran 7 days ago, an event is 60 days old, and Retention is 45 days",
+		},
+		{
+			"charges", "somebody dropped one, and its events fail",
+			func(p *patient) {
+				p.exec(`create table asaas_charges_migrations (); create table asaas_charges (); create table asaas_charges_since (); create table asaas_charges_runs ();
+					create table asaas_statement_days ()`)
+			},
+			Error, "a table of charges is gone", "asaas_statement",
+		},
+		{
+			"connections", "a handler has it, and the rest waits",
+			func(p *patient) { p.config.MaxConns = 1 },
+			Warning, "the pool has one connection", "pool_max_conns is 1",
 		},
 		{
 			"conflicts", "two accounts share an address",
@@ -189,7 +219,7 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 			Error, "a later set of tables along the search_path has no event", "_own has none",
 		},
 		{
-			"parked", "a check that cannot be made says so, and the others go on",
+			"events", "a check that cannot be made says so, and the others go on",
 			func(p *patient) { p.role(`grant select on idem_events, idem_migrations to ROLE`) },
 			Warning, "this could not be checked", "permission denied for table idem_",
 		},
@@ -263,7 +293,8 @@ func TestTheWorstComesFirstAndEveryFindingIsComplete(t *testing.T) {
 		if f.Check == "" || f.Problem == "" || f.Evidence == "" || f.Remedy+f.Command == "" && f.Severity != Info {
 			t.Errorf("it is not complete: %s", f)
 		}
-		if events := slices.ContainsFunc(checks, func(c examine) bool { return c.name == f.Check && c.needs == tables }); events != (f.Source == "notes") {
+		_, events := diagnosis.Of(f.Check)
+		if events = events || slices.ContainsFunc(checks, func(c examine) bool { return c.name == f.Check && c.needs == tables }); events != (f.Source == "notes") {
 			t.Errorf("%s is of source %q", f, f.Source)
 		}
 	}

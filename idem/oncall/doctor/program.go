@@ -7,8 +7,10 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/internal/diagnosis"
 )
 
 // Webhook is the webhook of a source, asked for with a client of its provider: an
@@ -22,8 +24,8 @@ type Webhook interface {
 }
 
 // CheckWebhooks returns the faults that keep events from coming, as the providers report them: a webhook that is
-// disabled, deleted or stopped, handled types that it is not subscribed to, another order.
-// No delivery and no table shows that. It changes nothing.
+// disabled, deleted or stopped, handled types that it is not subscribed to, another order. It is one finding of each
+// webhook. No delivery and no table shows that. It changes nothing.
 //
 // A provider that does not answer within a minute is a finding.
 func CheckWebhooks(ctx context.Context, webhooks ...Webhook) (found []Finding) {
@@ -37,20 +39,28 @@ func CheckWebhooks(ctx context.Context, webhooks ...Webhook) (found []Finding) {
 				Evidence: err.Error(), Remedy: "see the key and the address of its API, and whether it is reached from here",
 			})
 		}
-		for n, p := range problems {
+		if len(problems) > 0 {
 			found = append(found, Finding{
-				Check: "webhook", Severity: Error, Source: w.SourceName(), Problem: p,
-				Evidence: fmt.Sprintf("the provider says so, %d of %d", n+1, len(problems)), Command: command,
+				Check: "webhook", Severity: Error, Source: w.SourceName(), Problem: someOf(problems), Evidence: "the provider says so", Command: command,
 			})
 		}
 	}
 	return found
 }
 
+// someOf joins texts, a few of many.
+func someOf(all []string) string {
+	const most = 3
+	if more := len(all) - most; more > 1 {
+		return strings.Join(all[:most], "; ") + fmt.Sprintf("; and %d more", more)
+	}
+	return strings.Join(all, "; ")
+}
+
 // CheckHealth returns the checks that fail by the report of a running program, the answer of package health at
-// this URL: refused deliveries, a webhook that is disabled, a canary that does not come back. What is found
-// already, of the database for example, is left out where the report repeats it. A program that does not answer
-// within ten seconds is a finding.
+// this URL, and its warnings: refused deliveries, a webhook that is disabled, a canary that does not come back. What is
+// found already, of the database for example, is left out where the report repeats it, and so is what follows from
+// another check. A program that does not answer within ten seconds is a finding.
 func CheckHealth(ctx context.Context, url string, already []Finding) (found []Finding) {
 	report, err := askHealth(ctx, url)
 	if err != nil {
@@ -60,17 +70,40 @@ func CheckHealth(ctx context.Context, url string, already []Finding) (found []Fi
 		}}
 	}
 	for _, c := range report.Checks {
-		same := func(f Finding) bool { return f.Source == c.Source && f.Check == repeats[c.Name] && f.Severity != Info }
-		if !c.Healthy && !slices.ContainsFunc(already, same) {
-			found = append(found, Finding{Check: c.Name, Severity: Error, Source: c.Source, Problem: c.Says, Evidence: "the program at " + url + " says so"})
+		repeats := func(f Finding) bool {
+			switch {
+			case f.Severity == Info:
+				return false
+			case c.Name != "postgres":
+				return f.Source == c.Source && diagnosis.Same(f.Check, c.Name)
+			case c.Healthy:
+				return f.Check == "connections" // of a pool
+			}
+			return f.Check == "pooler" || f.Severity == Error && slices.Contains(ofPostgres, f.Check)
 		}
+		follows := func(o check.Result) bool {
+			return !o.Healthy && o.Source == c.Source && diagnosis.Explains(o.Name, c.Name)
+		}
+		if c.Healthy && !c.Warning || slices.ContainsFunc(already, repeats) || slices.ContainsFunc(report.Checks, follows) {
+			continue
+		}
+		f := Finding{
+			Check: c.Name, Severity: Error, Source: c.Source, Problem: c.Says, Evidence: "the program at " + url + " says so", Remedy: c.Remedy, Command: c.Command,
+		}
+		if c.Healthy {
+			f.Severity = Warning
+		}
+		if f.Command == "idem doctor" { // which is this
+			f.Command = ""
+		}
+		found = append(found, f)
 	}
 	return found
 }
 
-// repeats names the check of this package that finds what a check of health does.
-var repeats = map[string]string{
-	"retrying": "failing", "handlers": "failing", "parked": "parked", "held": "parked", "workers": "workers", "scopes": "scopes", "webhook": "webhook",
+// ofPostgres are the checks of this package that say more of what health's check postgres says.
+var ofPostgres = []string{
+	"connection", "locks", "writable", "statement timeout", "replication", "rights", "schemas", "migrations", "columns", "indexes", "triggers",
 }
 
 func askHealth(ctx context.Context, url string) (report struct{ Checks []check.Result }, err error) {

@@ -250,6 +250,10 @@ with clients as (
 	union all
 	select 'database ' || datname, datconnlimit, (select count(*) from clients where datid = d.oid) from pg_database d where datname = current_database() and datconnlimit >= 0
 )
+select 'warning', 'the pool has one connection: while a handler has it, deliveries, workers and their signs of life wait', 'pool_max_conns is 1',
+	'raise pool_max_conns in the connection string of the application, to 4 or more', ''
+where @pool::bigint = 1
+union all
 select 'warning', 'the pool may open more connections than Postgres grants', format('%s, of %s of %s', @pool::bigint, allowed, of),
 	'lower pool_max_conns in the connection string, for all processes together, or raise max_connections or the limit of the role or database', ''
 from (select * from limits order by allowed limit 1) tightest where allowed < @pool::bigint

@@ -215,6 +215,13 @@ func (e *examination) pathBack(ctx context.Context, schema string) (remedy, comm
 	return remedy, command, nil
 }
 
+// Package asaas/charges has made them. An empty table would set orders to less than was paid, so there is no command.
+const charges = `
+select 'error', 'a table of charges is gone, and all that was in it: no event of a charge can be booked', string_agg(name, ', ' order by name),
+	'stop the application, and restore the table from a backup: with an empty one, orders would be set to less than was paid', ''
+from unnest(array['asaas_charges', 'asaas_charges_since', 'asaas_charges_runs', 'asaas_statement', 'asaas_statement_days']) name
+where to_regclass('asaas_charges_migrations') is not null and to_regclass(name) is null having count(*) > 0`
+
 // The migrations insert rows of no source into idem_payloads.
 const plans = `
 select 'warning', 'the rows that keep plans good are gone: after the table was empty, deliveries and workers read all of it until it is analyzed',

@@ -89,11 +89,11 @@ func TestStatsAndDoctorSayWhatIsPaused(t *testing.T) {
 		args []string
 	}{
 		{"events of notes: paused", []string{"pause", "-entity", "pay_1", "-for", "2h", "-reason", "ticket 7", "-as", "ana", "-yes"}},
-		{"Paused are events of notes, of pay_1, until 2", []string{"stats"}},
-		{", by ana: ticket 7. To end it: idem resume.", []string{"stats"}},
+		{"paused: notes: events are paused", []string{"stats"}},
+		{", by ana: ticket 7\n", []string{"stats"}},
 		{`"pauses":[{"entity":"pay_1","at":"`, []string{"stats", "-json"}},
 		{"paused: notes: events are paused", []string{"doctor"}},
-		{"of pay_1, until 2", []string{"doctor"}},
+		{"found: pay_1 until 2", []string{"doctor"}},
 		{"run: idem resume -source notes -entity 'pay_1'", []string{"doctor"}},
 		{"events of notes: resumed", []string{"resume", "-source", "notes", "-entity", "pay_1", "-yes"}},
 	} {

@@ -35,7 +35,7 @@ func (p *program) doctor(ctx context.Context) error {
 			continue
 		}
 		if p.json {
-			err = p.printLine(f)
+			err = p.printLine(p.printed(f))
 		} else {
 			err = p.printFinding(f)
 		}
@@ -98,16 +98,20 @@ func (p *program) findings(ctx context.Context) (found []doctor.Finding, err err
 	for _, url := range p.healths() {
 		found = append(found, doctor.CheckHealth(ctx, url, found)...)
 	}
-	for n := range found {
-		if f := &found[n]; p.Receivers == nil && strings.HasPrefix(f.Command, "idem replay ") { // which this program refuses
-			f.Remedy, f.Command = f.Remedy+": "+f.Command, ""
-		}
-	}
 	doctor.Sort(found)
 	return found, nil
 }
 
+// printed is a finding as it is printed: a replay that this program refuses is no command of it.
+func (p *program) printed(f doctor.Finding) doctor.Finding {
+	if p.Receivers == nil && strings.HasPrefix(f.Command, "idem replay ") {
+		f.Remedy, f.Command = f.Remedy+": "+f.Command, ""
+	}
+	return f
+}
+
 func (p *program) printFinding(f doctor.Finding) error {
+	f = p.printed(f)
 	source := ""
 	if f.Source != "" {
 		source = terminal.Clean(f.Source) + ": "

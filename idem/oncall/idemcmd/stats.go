@@ -3,10 +3,13 @@ package idemcmd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/internal/diagnosis"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
@@ -24,7 +27,8 @@ type backlog struct {
 	Acknowledged int64     `json:"acknowledged"`
 	BlockedKeys  int64     `json:"blocked_keys"`
 
-	Pauses []operator.Pause `json:"pauses,omitempty"`
+	Pauses   []operator.Pause `json:"pauses,omitempty"`
+	Findings []check.Finding  `json:"findings,omitempty"`
 }
 
 // count is the events in one state.
@@ -59,7 +63,7 @@ func (p *program) stats(ctx context.Context) error {
 		}
 		all = append(all, backlog{
 			p.now().UTC().Truncate(time.Second), o.SourceName(), alive, newCount(s.Pending), newCount(s.Failing),
-			newCount(s.Unhandled), newCount(s.Parked), s.Acknowledged, s.BlockedKeys, s.Pauses,
+			newCount(s.Unhandled), newCount(s.Parked), s.Acknowledged, s.BlockedKeys, s.Pauses, worth(s),
 		})
 	}
 	if !p.json {
@@ -73,42 +77,35 @@ func (p *program) stats(ctx context.Context) error {
 	return nil
 }
 
-// printStats prints a table, and the next steps.
+// worth returns what is to be said of a source below the table, which has the workers.
+func worth(s operator.State) []check.Finding {
+	return slices.DeleteFunc(diagnosis.Causes(s.Findings("en")), func(f check.Finding) bool { return f.Severity == check.Info && f.Check == "workers" })
+}
+
+// printStats prints a table, and what is wrong.
 func (p *program) printStats(all []backlog) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(p.Stdout, "No event is stored.")
 		return err
 	}
 	t := &terminal.Table{Heads: []string{"SOURCE", "WORKERS", "PENDING", "FAILING", "UNHANDLED", "PARKED", "BLOCKED ENTITIES"}}
-	var failing, parked, blocked bool
-	var acknowledged int64
 	for _, b := range all {
 		t.Add(terminal.Clean(b.Source), strconv.Itoa(b.Workers), b.Pending.text(), b.Failing.text(), b.Unhandled.text(), b.Parked.text(), strconv.FormatInt(b.BlockedKeys, 10))
-		failing, parked, blocked = failing || b.Failing.Events > 0, parked || b.Parked.Events > 0, blocked || b.BlockedKeys > 0
-		acknowledged += b.Acknowledged
 	}
 	if err := t.Print(p.Stdout, 0); err != nil {
 		return err
 	}
-	if failing || parked || blocked {
-		fmt.Fprintln(p.Stdout)
-	}
+	said := false
 	for _, b := range all {
-		for _, one := range b.Pauses {
-			fmt.Fprintln(p.Stdout, terminal.Clean(command.Text("Paused are events of %s, %s, until %s, by %s: %s. To end it: idem resume.", b.Source, one.String(), p.at(one.Until), one.Actor, one.Reason)))
+		for _, f := range b.Findings {
+			if !said {
+				fmt.Fprintln(p.Stdout)
+			}
+			said = true
+			if err := p.printFinding(f); err != nil {
+				return err
+			}
 		}
-	}
-	if failing {
-		fmt.Fprintln(p.Stdout, "Failing events are tried again: idem list -failed shows why.")
-	}
-	if parked {
-		fmt.Fprintln(p.Stdout, "Parked events stay until somebody acts: idem list -state parked shows why.")
-	}
-	if acknowledged > 0 {
-		fmt.Fprintln(p.Stdout, command.Text("Acknowledged, so that health is not red for them: %s.", p.events(acknowledged)))
-	}
-	if blocked {
-		fmt.Fprintln(p.Stdout, "Events wait behind an earlier one of their entity: idem blocked shows which.")
 	}
 	return nil
 }

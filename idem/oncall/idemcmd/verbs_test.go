@@ -384,7 +384,7 @@ func TestAcknowledgingIsSeenAndTakenBack(t *testing.T) {
 		"list -json bad_2": `"acknowledged_at":"2`,
 		"show bad_2":       "ana takes care of it: ticket 7.",
 		"show -json bad_2": `"acknowledged":{"actor":"ana","reason":"ticket 7"}`,
-		"stats":            "Acknowledged, so that health is not red for them: 1 event.",
+		"stats":            "acknowledged are 1 more",
 		"stats -json":      `"acknowledged":1,`,
 	} {
 		if _, out, errs := s.idem(strings.Fields(words)...); !strings.Contains(out, says) {

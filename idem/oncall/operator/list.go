@@ -9,7 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/internal/diagnosis"
 	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/internal/lang"
 )
 
 // Page is one page of the events that a filter chooses: see [Operator.Page].
@@ -160,12 +163,22 @@ type State struct {
 	FailingAcknowledged int64        // these
 	FailingTypes        []OfType     // the five types that most failing events have, the most frequent first
 
-	Standing         int64 // events that wait behind a parked one
+	Standing         int64 // events that wait for a parked one, unless a person takes care of that one
 	StandingEntities int64 // entities of those
 
 	Pauses []Pause // that are in effect
 
 	Workers []Worker // of all processes, also dead ones until others notice; none of a receiver without workers
+
+	found diagnosis.Source
+}
+
+// Findings returns what is wrong with the events, the cause first, with the default limits of package health. The texts
+// are in the language of a tag like pt-BR, in English or Portuguese. Evidence has errors of handlers, which may name
+// persons.
+func (s State) Findings(language string) []check.Finding {
+	l, _ := lang.Of(language)
+	return s.found.Findings(l)
 }
 
 // Worker is a call of [idem.Inbox.Run] or its like, by its last sign of life.
@@ -184,29 +197,23 @@ type OfType struct {
 }
 
 // State counts the source's events that are not done. It reads all of those, and nothing of others.
-func (o *Operator) State(ctx context.Context) (s State, err error) {
-	if s.Stats, err = o.Inbox.Stats(ctx); err != nil {
-		return s, err
-	}
-	return query(ctx, o, "counting events", func(ctx context.Context, db *pgxpool.Pool) (State, error) {
-		failing, err := store.FindTrouble(ctx, db, o.SourceName(), false)
-		if err != nil {
-			return s, err
-		}
-		s.Failing, s.FailingAcknowledged = idem.Backlog{Events: failing.Events, Oldest: failing.Oldest}, failing.Acknowledged
-		s.FailingTypes = each(failing.Types, func(t store.OfType) OfType { return OfType(t) })
-		if s.Standing, s.StandingEntities, err = store.CountStanding(ctx, db, o.SourceName()); err != nil {
-			return s, err
-		}
-		pauses, err := store.ListPauses(ctx, db, o.SourceName())
-		if err != nil {
-			return s, err
-		}
-		s.Pauses = each(pauses, func(p store.Pause) Pause { return Pause(p) })
-		workers, err := store.ListWorkers(ctx, db, o.SourceName())
-		s.Workers = each(workers, func(w store.Worker) Worker {
-			return Worker{Host: w.Host, PID: w.PID, StartedAt: w.StartedAt, Silent: w.Silent.Abs(), Alive: w.Silent.Abs() <= store.Alive}
-		})
-		return s, err
+func (o *Operator) State(ctx context.Context) (State, error) {
+	s, err := query(ctx, o, "counting events", func(ctx context.Context, db *pgxpool.Pool) (store.Snapshot, error) {
+		return store.ReadSnapshot(ctx, db, o.SourceName(), 0, statementTime)
 	})
+	if err != nil {
+		return State{}, err
+	}
+	return State{
+		Stats:               o.in.Stats(s),
+		Failing:             idem.Backlog{Events: s.Failing.Events, Oldest: s.Failing.Oldest},
+		FailingAcknowledged: s.Failing.Known,
+		FailingTypes:        each(s.Failing.Types, func(t store.OfType) OfType { return OfType(t) }),
+		Standing:            s.Standing.Waiting, StandingEntities: s.Standing.Entities,
+		Pauses: each(s.Pauses, func(p store.Pause) Pause { return Pause(p) }),
+		Workers: each(s.Workers, func(w store.Worker) Worker {
+			return Worker{Host: w.Host, PID: w.PID, StartedAt: w.StartedAt, Silent: w.Silent.Abs(), Alive: w.Alive()}
+		}),
+		found: diagnosis.Source{Name: o.SourceName(), Snapshot: s, Limits: diagnosis.Defaults, Timeout: o.Inbox.Timeout},
+	}, nil
 }

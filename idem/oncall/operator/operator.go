@@ -64,6 +64,7 @@ type engine interface {
 	AlwaysScoped() bool
 	Rows(f idem.Filter) store.Filter
 	Stored(r store.Row) idem.StoredEvent
+	Stats(s store.Snapshot) idem.Stats
 	Choose(ctx context.Context, f idem.Filter) (idem.Filter, error)
 	Replay(ctx context.Context, f idem.Filter, dry bool, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
 	Rerun(ctx context.Context, e idem.Event) (idem.Outcome, error)

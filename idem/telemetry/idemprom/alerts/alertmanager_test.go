@@ -109,13 +109,13 @@ func TestOneCauseIsOnePage(t *testing.T) {
 	}{
 		{"Postgres is off", append(red("postgres", "deliveries", "canary"), fail, penalty), 4, []string{"WebhookUnhealthy postgres"}},
 		{"Postgres hangs", append(red("postgres", "deliveries", "canary", "workers"), fail, attempts, penalty, quick, slow, slowest, soon, late, latest), 8, []string{"WebhookUnhealthy postgres"}},
-		{"a deployment broke the handlers of an inbox", append(red("handlers", "retrying", "parked", "held"), attempts, soon, late, latest), 5, []string{"WebhookUnhealthy handlers"}},
-		{"a deployment broke the handlers of a processor", append(red("deliveries", "retrying"), fail, penalty), 4, []string{"WebhookDeliveriesFailing"}},
+		{"a deployment broke the handlers of an inbox", append(red("handlers", "failing", "parked", "standing"), attempts, soon, late, latest), 5, []string{"WebhookUnhealthy handlers"}},
+		{"a deployment broke the handlers of a processor", append(red("deliveries", "failing"), fail, penalty), 4, []string{"WebhookDeliveriesFailing"}},
 		{"the workers are dead", append(red("workers"), soon, late, latest), 2, []string{"WebhookUnhealthy workers"}},
 		{"Asaas has stopped the queue", append(red("webhook", "silence", "canary"), penalty, series(`webhook_queue_interrupted{source="asaas",queue="1",name="shop",instance="a"}`, "0x5 1x60")), 5, []string{"WebhookQueueInterrupted"}},
 		{"no secret is configured", append(red("deliveries", "silence"), penalty, series(`webhook_refused_total{source="asaas",reason="not_configured",instance="a"}`, "0x5 1+1x60"), series(`webhook_deliveries_total{source="asaas",type="",outcome="refused",instance="a"}`, "0x5 1+1x60")), 4, []string{"WebhookNotConfigured"}},
 		{"the token was changed on one side", append(red("refused", "silence"), penalty, series(`webhook_refused_total{source="asaas",reason="wrong_token",instance="a"}`, "0x5 5+5x60"), series(`webhook_deliveries_total{source="asaas",type="",outcome="refused",instance="a"}`, "0x5 5+5x60")), 4, []string{"WebhookUnhealthy refused"}},
-		{"an event is parked, and others wait for it", red("parked", "held"), 2, []string{"WebhookUnhealthy held"}},
+		{"an event is parked, and others wait for it", red("parked", "standing"), 2, []string{"WebhookUnhealthy parked"}},
 		{"two causes", red("workers", "parked"), 2, []string{"WebhookUnhealthy parked", "WebhookUnhealthy workers"}},
 	} {
 		t.Run(c.cause, func(t *testing.T) {

@@ -294,7 +294,7 @@ func TestWhatIsWrongFiresBeforeAsaasStopsTheQueue(t *testing.T) {
 					s.pays("pay_60")
 				}
 			},
-			map[string]int{"WebhookUnhealthy retrying": 100},
+			map[string]int{"WebhookUnhealthy failing": 100},
 			map[string]bool{"WebhookAttemptsFailing": true, "WebhookUnhealthy parked": true},
 			false, // it is stored, and parked after the last attempt
 		},
@@ -318,7 +318,7 @@ func TestWhatIsWrongFiresBeforeAsaasStopsTheQueue(t *testing.T) {
 					s.pays(fmt.Sprintf("pay_%d", minute))
 				}
 			},
-			map[string]int{"WebhookAttemptsFailing": 80, "WebhookUnhealthy handlers": 70, "WebhookUnhealthy retrying": 100},
+			map[string]int{"WebhookAttemptsFailing": 80, "WebhookUnhealthy handlers": 70, "WebhookUnhealthy failing": 100},
 			map[string]bool{"WebhookUnhealthy parked": true},
 			false,
 		},
