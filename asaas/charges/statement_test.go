@@ -130,7 +130,7 @@ func TestEachTypeOfTheStatementIsOfTheKindThatAsaasSaysOfIt(t *testing.T) {
 		{"other", "neither of a charge nor of Asaas's work", "CREDIT DEBIT REVERSAL BACEN_JUDICIAL_LOCK PAYMENT_CUSTODY_BLOCK MOBILE_PHONE_RECHARGE ASAAS_CARD_TRANSACTION BILL_PAYMENT"},
 		{"other", "a type of tomorrow", "SOMETHING_NEW"},
 	} {
-		for _, of := range strings.Fields(test.types) {
+		for of := range strings.FieldsSeq(test.types) {
 			var got string
 			err := pool.QueryRow(t.Context(), `insert into asaas_statement (scope, id, day, type, value) values ('', $1, '2026-11-01', $1, 1) returning kind`, of).Scan(&got)
 			if err != nil || got != test.kind {

@@ -228,7 +228,7 @@ func TestATokenThatWasChangedAtOneSideIsRedAfterALook(t *testing.T) {
 		t.Errorf("before a look: %s", r.Says)
 	}
 	look()
-	if r := refused(); r.Healthy || !strings.Contains(r.Says, "give it to both sides") {
+	if r := refused(); r.Healthy || !strings.Contains(r.String(), "give it to both sides") {
 		t.Errorf("after a look: %t, %s", r.Healthy, r.Says)
 	}
 

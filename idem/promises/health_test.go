@@ -184,6 +184,20 @@ func TestAPathToOtherTablesThanThoseOfTheEventsIsRed(t *testing.T) {
 	s.wantHealth("nothing of before is delivered again", s.newHealth(s.newInbox(moved)), "", "")
 }
 
+// A handler has it, and all else waits.
+func TestAPoolOfOneConnectionIsAWarning(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	for connections, want := range map[int32]bool{1: true, 2: false} {
+		pool := openPool(t, s.pool.Config().ConnString(), func(c *pgxpool.Config) { c.MaxConns = connections })
+		for _, c := range s.newHealth(newFirst(pool, s.notes)).Report().Checks {
+			if c.Name == "postgres" && (!c.Healthy || c.Warning != want) {
+				t.Errorf("of %d it says %+v", connections, c)
+			}
+		}
+	}
+}
+
 func TestPostgresThatIsNotWellMakesHealthRedInTime(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)

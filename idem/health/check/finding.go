@@ -1,6 +1,9 @@
 package check
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Finding is one thing that is wrong, or worth knowing: a cause, and not what follows from it. Package doctor finds them
 // all; package health, the page and idem stats tell the same ones in the same words.
@@ -34,11 +37,5 @@ func (f Finding) String() string {
 
 // line joins the parts that are not empty.
 func line(parts ...string) string {
-	text := parts[0]
-	for _, p := range parts[1:] {
-		if p != "" {
-			text += ": " + p
-		}
-	}
-	return strings.TrimPrefix(text, ": ")
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ": ")
 }

@@ -69,6 +69,26 @@ func TestRefusedDeliveriesAreTheProvidersWhereTheyTakeThePlaceOfGenuineOnes(t *t
 	}
 }
 
+func TestDeliveriesWithOneWrongTokenAreCountedUntilAGenuineOneComes(t *testing.T) {
+	t.Parallel()
+	r := count.NewRefusals()
+	want := func(n int) {
+		t.Helper()
+		if got := r.Same(); got != n {
+			t.Errorf("%d had one wrong token, want %d", got, n)
+		}
+	}
+	want(0)
+	for _, token := range []string{"a", "b", "", "a"} {
+		r.Refuse("/hook", true, token, false)
+	}
+	want(2)
+	r.Genuine("/other")
+	want(2)
+	r.Genuine("/hook")
+	want(0)
+}
+
 func TestSilenceBeginsWithTheProcessAndEndsWithAGenuineDelivery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -139,7 +139,18 @@ func TestDoctorSaysWhatTheProgramSaysOfItself(t *testing.T) {
 			[]check.Result{{Source: "notes", Name: "webhook", Says: "the webhook is disabled: asaas-queue enable wh_1"}},
 			http.StatusServiceUnavailable, "error    webhook: notes: the webhook is disabled: asaas-queue enable wh_1\n",
 		},
+		{
+			"strangers could send them",
+			[]check.Result{{Source: "notes", Name: "refused", Healthy: true, Warning: true, Says: "2 had the same wrong token", Remedy: "see the log"}},
+			http.StatusOK, "warning  refused: notes: 2 had the same wrong token\n",
+		},
+		{
+			"its queue is stopped, and so nothing comes",
+			[]check.Result{{Source: "notes", Name: "silence", Says: "the last came an hour ago"}, {Source: "notes", Name: "webhook", Says: "it is stopped"}},
+			http.StatusServiceUnavailable, "error    webhook: notes: it is stopped\n",
+		},
 		{"what the database says, too", []check.Result{{Source: "notes", Name: "parked", Says: "1 event is parked"}}, http.StatusServiceUnavailable, ""},
+		{"what follows from that", []check.Result{{Source: "notes", Name: "standing", Says: "1 waits"}}, http.StatusServiceUnavailable, ""},
 		{"another page answers", nil, http.StatusNotFound, "error    health: the program does not say how it is"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -149,7 +160,7 @@ func TestDoctorSaysWhatTheProgramSaysOfItself(t *testing.T) {
 		status, out, _ := s.idem("doctor", "-health", server.URL)
 		server.Close()
 		if status != command.Attention || !strings.Contains(out, "error    parked: notes: 1 event is parked") || c.first != "" && !strings.Contains(out, c.first) ||
-			c.first == "" && strings.Contains(out, server.URL) {
+			c.first == "" && strings.Contains(out, server.URL) || strings.Contains(out, "silence") {
 			t.Errorf("%s: exit status %d, %s", c.why, status, out)
 		}
 	}
