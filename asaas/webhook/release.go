@@ -112,5 +112,5 @@ func (r released) says(more time.Time) (text string, sound bool) {
 	if !more.After(r.at) { // the count may never fall, and nothing may wait
 		return text, true
 	}
-	return text + ", though Asaas counts more failed deliveries: see this application's log, and that of the webhook at Asaas: " + r.command, false
+	return text + ", though Asaas counts more failed deliveries: see this application's log, and that of the webhook at Asaas", false
 }

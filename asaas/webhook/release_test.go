@@ -237,7 +237,7 @@ func TestAReleaseAfterWhichDeliveriesStillFailIsRed(t *testing.T) {
 	p.fake.Advance(2 * time.Minute)
 	webhook.Step(w, t.Context(), true)
 	c := w.Examine(t.Context(), check.Limits{})[0]
-	if c.Healthy || !strings.HasSuffix(c.Says, ": asaas-queue recover "+p.id+" -sandbox") || !strings.Contains(c.Says, "no new event has come since, though Asaas counts more failed deliveries") {
+	if c.Healthy || c.Command != "asaas-queue recover "+p.id+" -sandbox" || !strings.Contains(c.Says, "no new event has come since, though Asaas counts more failed deliveries") {
 		t.Errorf("deliveries still fail, and health says %+v", c)
 	}
 	p.exec(t, `update idem_audit set at = at - interval '2 hours'; update idem_events set received_at = received_at - interval '2 hours'`)
@@ -263,7 +263,7 @@ func TestAReleaseThatAsaasRefusesIsSaidAndTriedAgainAnHourLater(t *testing.T) {
 		webhook.Step(w, t.Context(), true)
 	}
 	c := w.Examine(t.Context(), check.Limits{})[0]
-	if !c.Healthy || !strings.Contains(c.Says, "the penalty of its queue was not removed at ") || !strings.Contains(c.Says, fmt.Sprint(http.StatusForbidden)) || p.removals() != 0 {
+	if !c.Healthy || !c.Warning || !strings.Contains(c.Says, "the penalty of its queue was not removed at ") || !strings.Contains(c.Says, fmt.Sprint(http.StatusForbidden)) || p.removals() != 0 {
 		t.Errorf("it removed the penalty %d times, and health says %+v", p.removals(), c)
 	}
 	p.exec(t, `update idem_audit set at = at - interval '61 minutes'`)

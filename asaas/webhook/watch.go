@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,15 +183,18 @@ func (w *Watch) Examine(context.Context, check.Limits) []check.Result {
 		}
 		says, c.Healthy = append(says, text), c.Healthy && isCall && failing < unknownAfter
 	}
+	if len(w.lost) > 0 {
+		c.Command = w.command
+	}
 	if text, sound := w.release.says(w.more); text != "" {
-		says, c.Healthy = append(says, text), c.Healthy && sound
+		says, c.Healthy, c.Warning = append(says, text), c.Healthy && sound, c.Healthy && sound
+		if !sound {
+			c.Command = cmp.Or(c.Command, w.release.command)
+		}
 	}
 	c.Says = strings.Join(says, "; ")
 	if c.Says == "" {
 		c.Says = "as far as Asaas says, it is enabled, and subscribed to all that the application handles"
-	}
-	if !c.Healthy && w.command != "" {
-		c.Says += ": " + w.command
 	}
 	return []check.Result{c}
 }

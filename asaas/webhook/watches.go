@@ -144,7 +144,7 @@ func (w *Watches) Examine(ctx context.Context, limits check.Limits) []check.Resu
 				continue
 			}
 			unsound++
-			says = append(says, named(account)+": "+r.Says)
+			says = append(says, named(account)+": "+r.String())
 		}
 	}
 	all.Count = &unsound
