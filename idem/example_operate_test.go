@@ -137,9 +137,9 @@ func Example_health() {
 	// deliveries true
 	// refused true
 	// handlers true
-	// retrying true
 	// workers true
 	// clock true
-	// held true
+	// failing true
 	// parked false
+	// standing true
 }
