@@ -126,7 +126,7 @@ func TestEachMetricIsOnTheDashboard(t *testing.T) {
 	}
 }
 
-func TestEachAlertLinksToAParagraphOfItsOwn(t *testing.T) {
+func TestEachAlertLinksToAListOfItsOwn(t *testing.T) {
 	t.Parallel()
 	alerts := regexp.MustCompile(`(?m)- alert: (\w+)$`).FindAllStringSubmatch(read(t, "alerts/alerts.yml"), -1)
 	links := regexp.MustCompile(`runbook_url: https://github\.com/paghooks/paghooks/blob/main/docs/alerts\.md#(\S+)`).FindAllStringSubmatch(read(t, "alerts/alerts.yml"), -1)
@@ -143,9 +143,9 @@ func TestEachAlertLinksToAParagraphOfItsOwn(t *testing.T) {
 	}
 	for _, h := range headings {
 		described = append(described, h[1])
-		for _, part := range []string{"**Means**: ", "**Look at**", "**Do**: "} {
-			if !strings.Contains(strings.ReplaceAll(h[2], "\n", " "), part) {
-				t.Errorf("the paragraph of %s does not say what it %s", h[1], part)
+		for _, part := range []string{"- Means: ", "- Look at: ", "- Do: "} {
+			if !strings.Contains("\n"+h[2], "\n"+part) {
+				t.Errorf("the list of %s has no item %q", h[1], part)
 			}
 		}
 	}
