@@ -31,14 +31,14 @@ func TestThePageIsInTheLanguageOfTheBrowser(t *testing.T) {
 	a.accept(a.inbox.Accept, idem.Event{ID: "e2", Type: "paid", Key: "order-e1", Payload: body("e2")})
 	a.page.Queues = map[string]gauge.Queues{"letters": &queues{all: []gauge.Queue{{ID: "q2", Name: "transfers", Enabled: true, Penalized: 1200}}}}
 	for address, want := range map[string]string{
-		"":                                          "1 estacionado falharam e esperam por você",
+		"":                                          "1 isolado falharam e esperam por você",
 		"./":                                        "penalizada: 1.200 entregas sem sucesso contam contra ela",
-		"event?source=letters&id=e1":                "O evento está estacionado (parked): falhou uma vez, por último com: no such order: order-e1; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado. 1 evento da mesma entidade aguarda este.",
-		"event?source=letters&id=e2":                "O evento aguarda e1, um paid anterior da mesma entidade, que está estacionado (parked): falhou uma vez",
+		"event?source=letters&id=e1":                "O evento está isolado (parked): falhou uma vez, por último com: no such order: order-e1; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado. 1 evento da mesma entidade aguarda este.",
+		"event?source=letters&id=e2":                "O evento aguarda e1, um paid anterior da mesma entidade, que está isolado (parked): falhou uma vez",
 		"events?source=letters":                     "Estado por concluir",
-		"find?q=order-e1":                           "letters e1 : O evento está estacionado",
+		"find?q=order-e1":                           "letters e1 : O evento está isolado",
 		"trail?source=letters":                      "Ninguém fez nada.",
-		"confirm?action=replay":                     "Reprocessar? 2 eventos : estado: pendente, sem handler, estacionado; escolhidos pela chave: 2.",
+		"confirm?action=replay":                     "Reprocessar? 2 eventos : estado: pendente, sem handler, isolado; escolhidos pela chave: 2.",
 		"confirm?action=replay&state=parked":        "O handler de cada um será executado aqui, do mais antigo",
 		"confirm?action=dry-run":                    "O handler de cada um será executado aqui, e a transação, desfeita.",
 		"confirm?action=requeue&source=letters":     "Os workers do inbox os processarão de novo",
@@ -77,7 +77,7 @@ func TestALinkSwitchesTheLanguageOfThePageAndOfThoseThatFollow(t *testing.T) {
 		t.Fatalf("the page has no link to its Portuguese: %q", link)
 	}
 	other := a.in("en", "event"+strings.ReplaceAll(link[1], "&amp;", "&"))
-	other.want(200, "Id e1", "O evento está estacionado")
+	other.want(200, "Id e1", "O evento está isolado")
 	cookies := (&http.Response{Header: other.header}).Cookies()
 	if len(cookies) != 1 || cookies[0].Value != "pt-BR" || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteLaxMode || cookies[0].Path != "" || cookies[0].MaxAge <= 0 {
 		t.Fatalf("the choice is kept as %v, want one cookie for the folder of the pages, for no script and for no other site's forms", cookies)
@@ -127,9 +127,9 @@ func TestTheAuditTrailIsToldInPortuguese(t *testing.T) {
 	a.post("reveal", url.Values{"source": {"letters"}, "id": {"e4"}}).want(200)
 	a.in("pt", "trail?source=letters").want(200,
 		"ana consulta ao payload id: e4 0 mostrado com valores ocultos",
-		"ana descarte estado: estacionado; escolhidos pela chave: 2 ruído; de 2 eventos mostrados, 0 saíram da lista; 2 chegaram depois, e ficam intocados 2 descartados: 2",
-		"ana recolocação na fila estado: estacionado; tipo: paid; id: e2; escolhidos pela chave: 1", "recolocados na fila: 1",
+		"ana descarte estado: isolado; escolhidos pela chave: 2 ruído; de 2 eventos mostrados, 0 saíram da lista; 2 chegaram depois, e ficam intocados 2 descartados: 2",
+		"ana recolocação na fila estado: isolado; tipo: paid; id: e2; escolhidos pela chave: 1", "recolocados na fila: 1",
 		"ana reconhecimento desfeito", "com o reconhecimento desfeito: 1", "ana reconhecimento", "chamado 7", "reconhecidos: 1",
 		"ana execução de teste", "concluídos: 0, com falha: 1, sem handler: 0; primeira falha: paid e1")
-	a.in("pt", "action?source=letters&id=1").want(200, "O quê execução de teste", "Quais eventos estado: estacionado", "falhou de novo")
+	a.in("pt", "action?source=letters&id=1").want(200, "O quê execução de teste", "Quais eventos estado: isolado", "falhou de novo")
 }

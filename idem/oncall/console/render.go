@@ -151,7 +151,7 @@ func states(l lang.Lang, s idem.State, n int64) template.HTML {
 	return template.HTML(text)
 }
 
-var plurals = map[string]string{"pendente": "pendentes", "estacionado": "estacionados"}
+var plurals = map[string]string{"pendente": "pendentes", "isolado": "isolados"}
 
 // longest is the length of the longest word that is not broken while a line has room for it.
 const longest = 36

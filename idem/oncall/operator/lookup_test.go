@@ -67,8 +67,8 @@ func TestWhyAnEventIsNotDoneIsSaidInPortuguese(t *testing.T) {
 		{event(idem.StateDiscarded, func(l *Lookup) { l.LastError = "discarded: a test" }), "O evento foi descartado: a test."},
 		{event(idem.StatePending, func(l *Lookup) { l.Payload = nil }), "O evento não tem mais payload: alguém excluiu a sua linha de idem_payloads; exclua também a de idem_events e peça ao provedor que o entregue de novo."},
 		{event(idem.StateUnhandled, nil), "O evento não tinha handler quando chegou: publique um e depois reprocesse-o, ou recoloque-o na fila onde há workers."},
-		{parked, "O evento está estacionado (parked): falhou 10 vezes, por último com: no such order; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado."},
-		{event(idem.StatePending, func(l *Lookup) { l.First, l.Behind = &parked, 1 }), "O evento aguarda e1, um paid anterior da mesma entidade, que está estacionado (parked): falhou 10 vezes, por último com: no such order; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado. 1 evento da mesma entidade aguarda este."},
+		{parked, "O evento está isolado (parked): falhou 10 vezes, por último com: no such order; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado."},
+		{event(idem.StatePending, func(l *Lookup) { l.First, l.Behind = &parked, 1 }), "O evento aguarda e1, um paid anterior da mesma entidade, que está isolado (parked): falhou 10 vezes, por último com: no such order; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado. 1 evento da mesma entidade aguarda este."},
 		{event(idem.StatePending, func(l *Lookup) { l.Claim = claim }), "Está tudo certo: o evento está sendo processado desde 10h pelo processo 12345 em shop-1, que deu sinal de vida há 2s."},
 		{event(idem.StatePending, func(l *Lookup) { l.Claim, l.Attempts = claim, 2 }), "O evento falhou 2 vezes; está sendo processado de novo desde 10h pelo processo 12345 em shop-1, que deu sinal de vida há 2s."},
 		{event(idem.StatePending, func(l *Lookup) { l.Claim = claim; l.Claim.Alive, l.Crashes = false, 1 }), "O evento estava sendo processado desde 10h pelo processo 12345 em shop-1, sem sinal de vida há 2s: outros workers seguem com ele. 1 processo morreu enquanto o processava, ou perdeu a conexão com o Postgres."},
@@ -77,7 +77,7 @@ func TestWhyAnEventIsNotDoneIsSaidInPortuguese(t *testing.T) {
 		{event(idem.StatePending, func(l *Lookup) { l.DueAt = now.Add(time.Hour) }), "Está tudo certo: o evento não será processado antes de 11h."},
 		{event(idem.StatePending, nil), "Está tudo certo: o evento está na vez desde 10h, e há workers ativos."},
 		{event(idem.StatePending, func(l *Lookup) { l.Workers = 0 }), "O evento está na vez desde 10h, e não há workers ativos: inicie o programa que roda o inbox, a menos que Inbox.Drain rode de tempos em tempos."},
-		{event(idem.StatePending, func(l *Lookup) { l.Workers, l.First = 0, &parked }), "O evento aguarda e1, um paid anterior da mesma entidade, que está estacionado (parked): falhou 10 vezes, por último com: no such order; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado. Não há workers ativos: inicie o programa que roda o inbox, a menos que Inbox.Drain rode de tempos em tempos."},
+		{event(idem.StatePending, func(l *Lookup) { l.Workers, l.First = 0, &parked }), "O evento aguarda e1, um paid anterior da mesma entidade, que está isolado (parked): falhou 10 vezes, por último com: no such order; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado. Não há workers ativos: inicie o programa que roda o inbox, a menos que Inbox.Drain rode de tempos em tempos."},
 	} {
 		got := row.of.Says("pt-BR", func(t time.Time) string { return t.Format("15h") })
 		if got != row.want {
