@@ -30,6 +30,7 @@ func TestARoleOfTheApplicationsHasNoErrors(t *testing.T) {
 	t.Parallel()
 	p := start(t, &postgres.Cluster{Durable: true, Settings: map[string]string{"idle_in_transaction_session_timeout": "60s"}})
 	p.role(mayAll)
+	testkit.KeepAlive(t, p.pool, "notes")
 	want := []Finding{
 		{Check: "replication", Severity: Info, Problem: "this role may not see the lag of replicas"},
 		{Check: "old snapshots", Severity: Info, Problem: "this role may not see the transactions of other roles"},
