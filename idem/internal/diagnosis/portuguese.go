@@ -6,14 +6,14 @@ import "github.com/paghooks/paghooks/internal/lang"
 func Say(l lang.Lang, t lang.Text) string { return portuguese.Say(l, t) }
 
 var portuguese = lang.Catalog{
-	"the first has been due for %s":                                                                                  "o primeiro está na vez há %s",
-	"no workers are alive: what comes is stored, and waits for them":                                                 "não há workers ativos: o que chega é gravado e espera por eles",
-	"start the program that processes events, unless it runs from time to time":                                      "inicie o programa que processa os eventos, a menos que ele rode de tempos em tempos",
-	"no workers are alive, and %s event waits for them":                                                              "não há workers ativos, e %s evento espera por eles",
-	"no workers are alive, and %s events wait for them":                                                              "não há workers ativos, e %s eventos esperam por eles",
-	"start the program that processes events, here or elsewhere; where none can run, the command with your handlers": "inicie o programa que processa os eventos, aqui ou em outro lugar; onde nenhum pode rodar, o comando com os seus handlers",
-	"workers run and do not keep up":                                                                                 "os workers rodam e não dão conta",
-	"the workers are behind":                                                                                         "os workers estão atrasados",
+	"the first has been due for %s":                                                                                               "o primeiro está na vez há %s",
+	"no workers are alive: what comes is stored, and waits for them":                                                              "não há workers ativos: o que chega é gravado e espera por eles",
+	"start the program that processes events, unless it runs from time to time":                                                   "inicie o programa que processa os eventos, a menos que ele rode de tempos em tempos",
+	"no workers are alive, and %s event waits for them":                                                                           "não há workers ativos, e %s evento espera por eles",
+	"no workers are alive, and %s events wait for them":                                                                           "não há workers ativos, e %s eventos esperam por eles",
+	"start the program that processes events, here or elsewhere; where none can run, the command with your handlers":              "inicie o programa que processa os eventos, aqui ou em outro lugar; onde nenhum pode rodar, o comando com os seus handlers",
+	"workers run and do not keep up":                                                                                              "os workers rodam e não dão conta",
+	"the workers are behind":                                                                                                      "os workers estão atrasados",
 	"see how long handlers take, and whether they hang; then run more workers or processes; the database's load may be the limit": "veja quanto tempo os handlers levam, e se estão travados; depois rode mais workers ou processos; o limite pode ser a carga do banco de dados",
 	"%s event is pending":   "%s evento está pendente",
 	"%s events are pending": "%s eventos estão pendentes",
