@@ -27,9 +27,9 @@ func TestTheOnCallPagesQuoteWhyAnEventIsNotDone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		quotes := ""
+		var quotes strings.Builder
 		for _, block := range regexp.MustCompile("(?s)```text\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-			quotes += " " + strings.Join(strings.Fields(block[1]), " ")
+			quotes.WriteString(" " + strings.Join(strings.Fields(block[1]), " "))
 		}
 		for _, l := range []Lookup{
 			pending(func(l *Lookup) { l.First = &parked }),
@@ -40,7 +40,7 @@ func TestTheOnCallPagesQuoteWhyAnEventIsNotDone(t *testing.T) {
 			pending(func(l *Lookup) { l.Workers = 0 }),
 			pending(func(*Lookup) {}),
 		} {
-			if says := l.Says("en", func(t time.Time) string { return t.Format("15:04") }); !strings.Contains(quotes, " "+says) {
+			if says := l.Says("en", func(t time.Time) string { return t.Format("15:04") }); !strings.Contains(quotes.String(), " "+says) {
 				t.Errorf("%s does not quote %q", page, says)
 			}
 		}
