@@ -34,16 +34,6 @@ func (s *app) resuming(p operator.Pause) error {
 	return err
 }
 
-// wantPending checks which events are pending; all others are done.
-func (s *app) wantPending(ids ...string) {
-	s.Helper()
-	var got []string
-	err := s.pool.QueryRow(s.Context(), `select coalesce(array_agg(event_id order by event_id) filter (where state <> 'done'), '{}') from idem_event_log where source = 'notes'`).Scan(&got)
-	if err != nil || strings.Join(got, " ") != strings.Join(ids, " ") {
-		s.Fatalf("pending are %v (%v), want %v\n%s", got, err, ids, s.logged())
-	}
-}
-
 func (s *app) wantRows(query string, want int) {
 	s.Helper()
 	var got int
