@@ -11,7 +11,7 @@
 //
 //	// paid sets the order to the sum of its charges, whatever happened to them.
 //	func paid(ctx context.Context, tx pgx.Tx, o charges.Order) (orders int64, err error) {
-//		set, err := tx.Exec(ctx, `update orders set paid = $1 where id = $2`, o.Paid, o.Reference)
+//		set, err := tx.Exec(ctx, `update orders set paid = $1 where id = $2 or checkout = $3`, o.Paid, o.Reference, o.Checkout)
 //		return set.RowsAffected(), err
 //	}
 //

@@ -22,7 +22,7 @@ const (
 	removed   = "the penalty was removed" // its result begins so, unless it failed
 )
 
-// released is what a look found about the release of the queue. The zero value is nothing.
+// released holds what a look found about the release of the queue. The zero value is nothing.
 type released struct {
 	at      time.Time // of the last one, if no event has come since, by the database's clock; zero for none
 	failed  string    // why that one has removed nothing; "" if it has
@@ -98,7 +98,8 @@ func (w *Watch) removePenalty(ctx context.Context, at *asaas.Webhook) error {
 	return err
 }
 
-// says is what Examine adds; "" for nothing. more is the last look that found more failed deliveries.
+// says returns the text that Examine adds; "" for none. more is the time of the last look that found more failed
+// deliveries.
 func (r released) says(more time.Time) (text string, sound bool) {
 	switch {
 	case r.err != nil:

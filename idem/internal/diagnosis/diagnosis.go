@@ -27,7 +27,7 @@ const (
 	behind = time.Minute
 )
 
-// Source is what is known of a source, and what judges it.
+// Source is a source with its snapshot, and the limits that judge it.
 type Source struct {
 	Name     string
 	Snapshot store.Snapshot

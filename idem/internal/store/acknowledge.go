@@ -11,9 +11,9 @@ import (
 const isAcknowledged = `(p.acknowledged_at is not null
 	and not (e.state = 'parked' and p.acknowledged_at < coalesce((p.failures -> -1 ->> 'at')::timestamptz, p.acknowledged_at)))`
 
-// hasFailed is the condition that an attempt at an event e with the body p has failed. Of an event that workers have
-// started more than ten times some have, whether the failures were counted or not.
-const hasFailed = `(e.attempts > 0 or e.crashes > 0 or e.starts > 10 or p.failures is not null)`
+// hasFailed is the condition that an attempt at an event e with the body p has failed, also if somebody has had it
+// tried again since.
+const hasFailed = `(` + isFailing + ` or p.failures is not null)`
 
 // Acknowledge sets or takes back that a person takes care of events: of those that are parked by a failure of
 // their own, or have failed and are tried again by themselves. It leaves those that are being processed, and

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Snapshot is what the tables say of a source: its events that are not done, its workers and its pauses.
+// Snapshot sums up the tables for a source: its events that are not done, its workers and its pauses.
 type Snapshot struct {
 	Events
 	Workers []Worker // also dead ones, until others notice

@@ -61,7 +61,7 @@ func (p *program) tail(ctx context.Context) error {
 	return errors.Join(err, server.Close())
 }
 
-// tail is what stands in front of a program.
+// tail stands in front of a program.
 type tail struct {
 	*program
 	to *url.URL // nil: it answers itself
@@ -83,6 +83,9 @@ type delivery struct {
 	File     string    `json:"file,omitempty"`
 }
 
+// forwarded are the headers in which what is in front of a program names the sender.
+var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
+
 const (
 	mostOfBody   = 16 << 20 // that is passed on; more is answered 503
 	mostOfAnswer = 200      // that is shown
@@ -93,9 +96,13 @@ func (t *tail) handler() http.Handler {
 	if t.to != nil {
 		pass = &httputil.ReverseProxy{
 			Rewrite: func(r *httputil.ProxyRequest) {
-				r.Out.URL.Scheme, r.Out.URL.Host = t.to.Scheme, t.to.Host
-				r.Out.URL.Path = strings.TrimSuffix(t.to.Path, "/") + r.In.URL.Path
-				r.Out.Host = r.In.Host
+				r.SetURL(t.to)
+				r.Out.Host, r.Out.URL.RawQuery = r.In.Host, r.In.URL.RawQuery
+				for _, name := range forwarded { // which ReverseProxy takes away: the program may ask them for the sender
+					if values, ok := r.In.Header[name]; ok {
+						r.Out.Header[name] = values
+					}
+				}
 			},
 			ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 				w.WriteHeader(http.StatusBadGateway)

@@ -61,6 +61,7 @@ func (t *tailing) deliver(path, token, body string) (status int, answer, line st
 		t.Fatal(err)
 	}
 	r.Header.Set("X-Token", token)
+	r.Header.Set("X-Forwarded-For", "192.0.2.1")
 	said := make(chan string, 1)
 	go func() {
 		text, _ := t.out.ReadString('\n')
@@ -82,11 +83,11 @@ const paidBody = `{"id":"evt_1&2","event":"PAYMENT_RECEIVED","payment":{"id":"pa
 
 func TestTailShowsEachDeliveryAndItsAnswerAndChangesNeither(t *testing.T) {
 	t.Parallel()
-	type request struct{ Method, Path, Query, Token, Host, Body string }
+	type request struct{ Method, Path, Query, Token, Sender, Host, Body string }
 	var got request
 	program := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		got = request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("X-Token"), r.Host, string(body)}
+		got = request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("X-Token"), r.Header.Get("X-Forwarded-For"), r.Host, string(body)}
 		if r.Header.Get("X-Token") != "right" {
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = io.WriteString(w, `{"received":false,"reason":"wrong_token"}`)
@@ -103,7 +104,7 @@ func TestTailShowsEachDeliveryAndItsAnswerAndChangesNeither(t *testing.T) {
 		answer, line              string
 	}{
 		{
-			"stored", "/webhooks/asaas?key=secret", "right", paidBody, 200, `{"received":true}`,
+			"stored", "/webhooks/asaas?key=secret;a", "right", paidBody, 200, `{"received":true}`,
 			"16:03:11 200 0.0 ms POST /webhooks/asaas PAYMENT_RECEIVED evt_1&2\n",
 		},
 		{
@@ -124,7 +125,7 @@ func TestTailShowsEachDeliveryAndItsAnswerAndChangesNeither(t *testing.T) {
 		if status != c.status || answer != c.answer || line != c.line {
 			t.Errorf("%s: %d %s, and it prints\n%q, want\n%q", c.reason, status, answer, line, c.line)
 		}
-		want := request{"POST", strings.ReplaceAll(path, "%1b", "\x1b"), query, c.token, host, c.body}
+		want := request{"POST", strings.ReplaceAll(path, "%1b", "\x1b"), query, c.token, "192.0.2.1", host, c.body}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: the program gets (-want +got):\n%s", c.reason, diff)
 		}
