@@ -59,7 +59,7 @@
 //
 // The try is not counted, and everything else stays as it is. The event is stored and answered 200, for the workers,
 // if its try fails or takes longer than [Inbox.AnswerWithin], if an earlier event of its Key is not done or one is
-// being processed, and if no connection is free. So 200 means that the event is done or stored; [Inbox.Accept]
+// being processed, and if no connection is free within a second. So 200 means that the event is done or stored; [Inbox.Accept]
 // returns which. WorkFirst does not promise three things that an inbox without it does:
 //
 //   - An event that arrives while an earlier one is tried may be processed first, if that try fails, in the moment before

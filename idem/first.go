@@ -90,10 +90,10 @@ func (i *Inbox) isDone(ctx context.Context, e Event) bool {
 // try may not begin now, no handler runs, and the outcome is notMarked.
 func (i *Inbox) try(ctx context.Context, e Event, work Work, toStore int32) verdict {
 	key := e.row().RowKey()
-	if i.runsFirst(key) || !i.mayTry(toStore) {
+	if i.runsFirst(key) || !i.awaitTurn(ctx, toStore) {
 		return verdict{outcome: notMarked}
 	}
-	defer i.tries.Add(-1)
+	defer i.leaveTurn()
 	if !processSolo.TryEnter() {
 		return verdict{outcome: notMarked}
 	}
@@ -123,8 +123,43 @@ func (i *Inbox) runsFirst(key string) bool {
 // maxAnswerWithin leaves four seconds to roll back, to end a session and to store the event.
 const maxAnswerWithin = 5 * time.Second
 
-// mayTry counts a first try, and reports whether it may begin. First tries leave the workers of this process their
-// connections, and others to store events, if there are as many.
+// turnTime is the time for which a first try waits for its turn: under load that takes milliseconds, and storing the
+// event instead would cost three times as much. It is short for handlers that stand still.
+const turnTime = time.Second
+
+// awaitTurn counts a first try, and reports whether it may begin. First tries leave the workers of this process their
+// connections, and others to store events, if there are as many. While others are being made, it waits for the end of one.
+func (i *Inbox) awaitTurn(ctx context.Context, toStore int32) bool {
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	for !i.mayTry(toStore) {
+		if i.tries.Load() == 0 || i.outage().IsWhole() {
+			return false
+		}
+		select {
+		case <-i.turn:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	i.passTurn() // there may be room for more than one
+	return true
+}
+
+// leaveTurn is called at the end of a first try.
+func (i *Inbox) leaveTurn() {
+	i.tries.Add(-1)
+	i.passTurn()
+}
+
+// passTurn has one of those that wait look whether it is its turn.
+func (i *Inbox) passTurn() {
+	select {
+	case i.turn <- struct{}{}:
+	default:
+	}
+}
+
 func (i *Inbox) mayTry(toStore int32) bool {
 	pool := i.pool.Stat()
 	spare := pool.MaxConns() - toStore

@@ -38,7 +38,7 @@ type Inbox struct {
 	// done are committed, and the answer is 200. It costs a third of what storing an event and processing it costs, and
 	// half of the time. The first try is not an attempt, and is not counted. An event is stored and answered 200, for
 	// the workers to process, if its try fails or takes longer than AnswerWithin, if an earlier event of its Key is not
-	// done or one is being processed, and if no connection is free for it. See "Work first" in the package's
+	// done or one is being processed, and if no connection is free for it within a second. See "Work first" in the package's
 	// documentation for what WorkFirst does not promise. Default: false.
 	WorkFirst bool
 
@@ -96,10 +96,11 @@ type Inbox struct {
 	defaultWorkers int          // Workers, unless the application has set it
 	working        atomic.Int32 // workers of this process, busy or idle
 
-	flights sync.Map     // the *flight of each event and body
-	tries   atomic.Int32 // first tries in flight
-	firsts  sync.Map     // when each handler of a first try began that has not returned, by row key
-	slow    count.Share  // of the first tries, those that AnswerWithin has ended
+	flights sync.Map      // the *flight of each event and body
+	tries   atomic.Int32  // first tries in flight
+	turn    chan struct{} // for those that wait for the end of another
+	firsts  sync.Map      // when each handler of a first try began that has not returned, by row key
+	slow    count.Share   // of the first tries, those that AnswerWithin has ended
 	others  lastWorkers
 }
 
@@ -124,6 +125,7 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 		pool:         pool,
 		sender:       notify.NewSender(pool, channel),
 		wake:         make(chan struct{}, 1),
+		turn:         make(chan struct{}, 1),
 		others:       lastWorkers{turn: make(chan struct{}, 1)},
 	}
 	i.defaultWorkers = i.Workers

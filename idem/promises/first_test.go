@@ -239,6 +239,49 @@ func TestHandlersThatWaitForOneRowLeaveAConnectionToStoreEvents(t *testing.T) {
 	s.until(`select count(*) = 16 from effects`)
 }
 
+// Each that is stored instead costs three times as much, when there is the least time for it.
+func TestFirstTriesOfABurstWaitForTheirTurn(t *testing.T) {
+	t.Parallel()
+	const burst, atOnce = 24, 3 // the pool has four connections, one of them to store events with
+	s := newFirstApp(t)
+	var routed sync.WaitGroup
+	routed.Add(burst)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		routed.Wait()
+		return pay(ctx, tx, n)
+	})
+	inbox := idem.NewInbox(s.pool, routing{s.notes, routed.Done})
+	inbox.WorkFirst, inbox.Logger = true, s.inbox.Logger
+	var deliveries sync.WaitGroup
+	var done atomic.Int32
+	for n := range burst {
+		deliveries.Go(func() {
+			outcome, err := inbox.Accept(t.Context(), identify([]byte(about(fmt.Sprint(n), "paid", fmt.Sprint(n)))))
+			if err != nil {
+				t.Error(err)
+			}
+			if outcome == idem.Done {
+				done.Add(1)
+			}
+		})
+	}
+	deliveries.Wait()
+	if n := done.Load(); n <= atOnce { // most or all: a machine can stand still for longer than a turn is waited for
+		t.Errorf("%d of %d were done at the first try\n%s", n, burst, s.logged())
+	}
+}
+
+// routing tells when an event has its handler.
+type routing struct {
+	*notes
+	routed func()
+}
+
+func (r routing) Route(e idem.Event) (idem.Work, error) {
+	defer r.routed()
+	return r.notes.Route(e)
+}
+
 // Its handler is still calling a bank, say: the workers of this process leave the event alone.
 func TestFirstTryWhoseHandlerDoesNotReturnIsNotRepeatedWhileItRuns(t *testing.T) {
 	t.Parallel()

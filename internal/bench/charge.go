@@ -42,8 +42,9 @@ func bookDifference(ctx context.Context, tx pgx.Tx, charge string, cents int64) 
 	return err
 }
 
-// upsert has the columns of charges.Copy. Its update returns what was paid before, as one statement that an engineer
-// writes by hand: where two events of a new charge come at once, that would be wrong.
+// upsert has the columns of charges.Copy. It locks the old row and returns what was paid before, as one statement that an
+// engineer writes by hand: where two events of a new charge come at once, that would be wrong. The insert reads from the
+// locked row; else Postgres would look for it after the update, and find nothing.
 var upsert = func() string {
 	columns := []string{
 		"status", "value", "original_value", "net_value", "refunded", "refunding", "paid", "settled", "received", "deleted", "anticipated", "billing_type",
@@ -56,7 +57,8 @@ var upsert = func() string {
 	}
 	return `
 with was as (select paid from asaas_charges where id = $1 and apart = '' for update)
-insert into asaas_charges as c (scope, apart, id, ` + strings.Join(columns, ", ") + `) values ('', '', $1, ` + strings.Join(parameters, ", ") + `)
+insert into asaas_charges as c (scope, apart, id, ` + strings.Join(columns, ", ") + `)
+select '', '', $1, ` + strings.Join(parameters, ", ") + ` from (select) as one left join was on true
 on conflict (id, apart) do update set (` + strings.Join(columns, ", ") + `) = row (` + strings.Join(excluded, ", ") + `)
 where (c.at, c.number, c.event) < (excluded.at, excluded.number, excluded.event)
 returning coalesce((select paid from was), 0)`
