@@ -56,7 +56,10 @@ func (i *Inbox) tryUntilMarked(ctx context.Context, e Event, work Work) verdict 
 	defer cancel()
 	toStore := int32(1) // a connection
 	for tries := 1; ; tries++ {
-		v := i.try(ctx, e, work, toStore)
+		v := verdict{outcome: notMarked}
+		if i.mayTry(toStore) || i.hasWorkers(ctx) && i.awaitTurn(ctx, toStore) {
+			v = i.try(ctx, e, work)
+		}
 		if v.outcome != notMarked || v.found.State != "" || i.hasWorkers(ctx) || !pause(ctx, tries) {
 			return v
 		}
@@ -86,15 +89,12 @@ func (i *Inbox) isDone(ctx context.Context, e Event) bool {
 	return err == nil && found.State == store.Done
 }
 
-// try makes a first try of an event, until ctx ends. It leaves toStore connections free, to store events with. If the
-// try may not begin now, no handler runs, and the outcome is notMarked.
-func (i *Inbox) try(ctx context.Context, e Event, work Work, toStore int32) verdict {
-	key := e.row().RowKey()
-	if i.runsFirst(key) || !i.awaitTurn(ctx, toStore) {
-		return verdict{outcome: notMarked}
-	}
+// try makes a first try of an event whose turn it is, until ctx ends. If it may not begin now, no handler runs, and the
+// outcome is notMarked.
+func (i *Inbox) try(ctx context.Context, e Event, work Work) verdict {
 	defer i.leaveTurn()
-	if !processSolo.TryEnter() {
+	key := e.row().RowKey()
+	if i.runsFirst(key) || !processSolo.TryEnter() {
 		return verdict{outcome: notMarked}
 	}
 	defer processSolo.Leave(1)
@@ -123,12 +123,23 @@ func (i *Inbox) runsFirst(key string) bool {
 // maxAnswerWithin leaves four seconds to roll back, to end a session and to store the event.
 const maxAnswerWithin = 5 * time.Second
 
-// turnTime is the time for which a first try waits for its turn: under load that takes milliseconds, and storing the
+// mayTry counts a first try, and reports whether it may begin. First tries leave the workers of this process their
+// connections, and toStore others to store events, if there are as many.
+func (i *Inbox) mayTry(toStore int32) bool {
+	pool := i.pool.Stat()
+	spare := pool.MaxConns() - toStore
+	if n := i.tries.Add(1); n > max(1, spare-i.working.Load()) || pool.AcquiredConns() >= max(1, spare) || i.outage().IsWhole() {
+		i.tries.Add(-1)
+		return false
+	}
+	return true
+}
+
+// turnTime is the time for which a first try waits for its turn: in a burst that takes milliseconds, and storing the
 // event instead would cost three times as much. It is short for handlers that stand still.
 const turnTime = time.Second
 
-// awaitTurn counts a first try, and reports whether it may begin. First tries leave the workers of this process their
-// connections, and others to store events, if there are as many. While others are being made, it waits for the end of one.
+// awaitTurn is mayTry, and waits for the end of another first try.
 func (i *Inbox) awaitTurn(ctx context.Context, toStore int32) bool {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()
@@ -158,16 +169,6 @@ func (i *Inbox) passTurn() {
 	case i.turn <- struct{}{}:
 	default:
 	}
-}
-
-func (i *Inbox) mayTry(toStore int32) bool {
-	pool := i.pool.Stat()
-	spare := pool.MaxConns() - toStore
-	if n := i.tries.Add(1); n > max(1, spare-i.working.Load()) || pool.AcquiredConns() >= max(1, spare) || i.outage().IsWhole() {
-		i.tries.Add(-1)
-		return false
-	}
-	return true
 }
 
 // hasWorkers reports whether workers process the source's events: here, or elsewhere, by their last sign of life.
