@@ -1,10 +1,10 @@
-# The commands stand in .ci/run, each of whose steps can be run alone: bash .ci/run -l lists them.
+# The checks stand in .ci/run, each of whose steps can be run alone: bash .ci/run -l lists them.
 
 help: ## print this
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
 
 test: ## the tests that prove the promises of docs/promises.md, and the quick ones of each package
-	bash .ci/run test
+	go run ./internal/withpostgres go test ./...
 
 long: ## every test, with the tag long: each message, mode, history, document and platform
 	bash .ci/run 'raced tests' 'unraced tests' 'other tests' partitioned
