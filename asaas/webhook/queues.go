@@ -10,9 +10,10 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/internal/shown"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
-// Queues reads and releases the queues of an account's webhooks, for package console
+// Queues reads, releases and enables the queues of an account's webhooks, for package console
 // and for metrics. Make it with [NewQueues].
 //
 // Asaas does not report when it will delete waiting events. Queues estimates that:
@@ -113,4 +114,17 @@ func (q *Queues) Release(ctx context.Context, id string) (string, error) {
 		}
 	}
 	return strings.Join(did, "; "), nil
+}
+
+// Enable has Asaas make events for a webhook again. What happened while it was disabled never comes as events: a
+// charges.Daily books it, and asaas-queue reconcile prints it. The error of a call is an [*asaas.APIError].
+func (q *Queues) Enable(ctx context.Context, id string) (string, error) {
+	w, err := q.client.UpdateWebhook(ctx, id, asaas.WebhookUpdate{Enabled: value.Of(true)})
+	if err != nil {
+		return "", err
+	}
+	if !w.Enabled.Or(false) {
+		return "", fmt.Errorf("webhook: Queues: Asaas says that %s is still disabled: see the webhook at Asaas", shown.Clean(id))
+	}
+	return "the webhook was enabled: what happened before never comes as events, see asaas-queue reconcile", nil
 }

@@ -123,6 +123,25 @@ func TestAQueueIsReleasedOnceTheWayIsProved(t *testing.T) {
 	}
 }
 
+func TestADisabledWebhookIsEnabledAndThatIsRead(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		reason, did, err string
+		answer           scriptedAnswer
+	}{
+		{"it is enabled then", "the webhook was enabled: what happened before never comes", "", scriptedAnswer{status: 200, body: `{"id":"a","enabled":true}`}},
+		{"it still is not", "", "Asaas says that a is still disabled", scriptedAnswer{status: 200, body: `{"id":"a","enabled":false}`}},
+		{"it is not told", "", "Asaas says that a is still disabled", scriptedAnswer{status: 200, body: `{"id":"a"}`}},
+		{"it was deleted", "", "404", scriptedAnswer{status: 404, body: `{}`}},
+	} {
+		client, _ := clientOn(t, tt.answer)
+		did, err := webhook.NewQueues(client, webhookToken, nil).Enable(t.Context(), "a")
+		if !strings.HasPrefix(did, tt.did) || (did == "") != (tt.did == "") || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%s: Enable = %q, %v", tt.reason, did, err)
+		}
+	}
+}
+
 func TestAReleaseThatFailsTellsWhatItDid(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -76,7 +76,7 @@ func TestWhoMayOnlySeeCanNeitherActNorReveal(t *testing.T) {
 				a.post("act", one).want(http.StatusForbidden)
 				a.get("confirm?" + one.Encode()).want(http.StatusForbidden)
 			}
-			for _, page := range []string{"release", "stop", "choose"} {
+			for _, page := range []string{"release", "enable", "stop", "choose"} {
 				a.post(page, one).want(http.StatusForbidden)
 			}
 			one.Set("action", "erase")

@@ -21,7 +21,7 @@ import (
 type Access struct {
 	See    bool // all pages, without bodies; Reveal and Act have no effect without it
 	Reveal bool // bodies; each look is recorded in the audit trail
-	Act    bool // replay, requeue, discard, dry run, pause, release a queue; each is recorded
+	Act    bool // replay, requeue, discard, dry run, pause, release or enable a queue; each is recorded
 }
 
 // Handler serves the page. Make it with [New], and call [Handler.Close] at the end.
@@ -158,6 +158,7 @@ var pages = map[string]page{
 	"act":       {http.MethodPost, act, (*visit).act},
 	"stop":      {http.MethodPost, act, (*visit).stop},
 	"release":   {http.MethodPost, act, (*visit).release},
+	"enable":    {http.MethodPost, act, (*visit).enable},
 	"pause":     {http.MethodPost, act, (*visit).pause},
 	"resume":    {http.MethodPost, act, (*visit).resume},
 }

@@ -127,17 +127,24 @@ func (v *visit) blocked(ctx context.Context) error {
 	}{all, shown})
 }
 
-// release resumes a provider's queue.
+// release resumes a provider's queue, or removes its penalty.
 func (v *visit) release(context.Context) error {
+	return v.changeQueue("release", gauge.Queues.Release)
+}
+
+// enable has the provider put events into a queue again.
+func (v *visit) enable(context.Context) error { return v.changeQueue("enable", gauge.Queues.Enable) }
+
+func (v *visit) changeQueue(verb string, change func(gauge.Queues, context.Context, string) (string, error)) error {
 	s, id := v.source, v.r.PostForm.Get("queue")
 	queues := v.Queues[s.name]
 	if queues == nil {
 		return refuse(http.StatusNotFound, "The queues of this source are not known here.")
 	}
 	op, reason := v.operator(), reasonOf(v.r.PostForm)
-	return v.begin("release", func(ctx context.Context) error {
+	return v.begin(verb, func(ctx context.Context) error {
 		defer s.held.Forget()
-		return op.Record(ctx, "release queue", "queue "+id, reason, func(ctx context.Context) (string, error) { return queues.Release(ctx, id) })
+		return op.Record(ctx, verb+" queue", "queue "+id, reason, func(ctx context.Context) (string, error) { return change(queues, ctx, id) })
 	})
 }
 

@@ -36,6 +36,33 @@ func (q *queues) Release(_ context.Context, id string) (string, error) {
 	return q.says, q.err
 }
 
+func (q *queues) Enable(_ context.Context, id string) (string, error) {
+	for n := range q.all {
+		if q.all[n].ID == id {
+			q.all[n].Enabled = true
+		}
+	}
+	return "the webhook was enabled", q.err
+}
+
+// What happens while it is disabled is lost as events: the person who sees it has the button beside it.
+func TestADisabledQueueIsEnabledAndThatIsRecorded(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	q := &queues{all: []gauge.Queue{{ID: "q1", Name: "payments"}, {ID: "q2", Name: "fine", Enabled: true}, {Name: "made by nobody"}}}
+	a.page.Queues = map[string]gauge.Queues{"letters": q}
+	p := a.get("")
+	p.want(200, "payments disabled: what happens meanwhile never comes Reason (optional) Enable it fine delivers")
+	if n := strings.Count(p.body, `action="enable"`); n != 1 {
+		t.Errorf("%d queues can be enabled, want the one that is disabled and has an id", n)
+	}
+	form := p.form("enable")
+	form.Set("reason", "a mistake")
+	a.post("enable", form).want(303)
+	a.get("trail?source=letters").want(200, "ana enable queue queue q1 a mistake 0 the webhook was enabled")
+	a.get("").want(200, "payments delivers")
+}
+
 func TestProviderQueuesAreShownAndReleased(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)

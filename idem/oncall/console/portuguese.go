@@ -215,6 +215,7 @@ var portuguese = lang.Catalog{
 	"the provider deletes the oldest events in %s": "o provedor exclui os eventos mais antigos em %s",
 	"Probe, then resume":                           "Testar e reativar",
 	"Probe, then remove the penalty":               "Testar e remover a penalização",
+	"Enable it":                                    "Ativar",
 	"As of %s.":                                    "Situação em %s.",
 
 	// Actions.
@@ -294,7 +295,7 @@ var portuguese = lang.Catalog{
 // follows the first words, are %s.
 var inTrail = map[string]string{
 	"replay": "reprocessamento", "dry replay": "execução de teste", "requeue": "recolocação na fila", "discard": "descarte", "erase": "exclusão de dados",
-	"acknowledge": "reconhecimento", "unacknowledge": "reconhecimento desfeito", "stop": "interrupção", "reveal": "consulta ao payload", "release queue": "reativação da fila",
+	"acknowledge": "reconhecimento", "unacknowledge": "reconhecimento desfeito", "stop": "interrupção", "reveal": "consulta ao payload", "release queue": "reativação da fila", "enable queue": "ativação da fila",
 	"pause": "pausa", "resume": "retomada", "rerun": "nova execução", "events %s": "eventos: %s", "until %s": "até %s",
 	"import": "importação", "rescope": "mudança de conta", "prune": "limpeza", "readmit": "readmissão",
 
@@ -311,5 +312,6 @@ var inTrail = map[string]string{
 	"of %s events that were shown, %s had left the list, and %s came since: those are left alone": "de %s eventos mostrados, %s saíram da lista; %s chegaram depois, e ficam intocados",
 	"first failure: %s": "primeira falha: %s", "failed: %s": "falhou: %s", "stopped by %s": "interrompida por %s", "asked to end": "foi pedido que termine",
 	"shown masked": "mostrado com valores ocultos", "shown whole": "mostrado por inteiro", "nothing was changed": "nada foi alterado",
-	"the probe passed, the queue was resumed": "o teste passou, a fila foi reativada",
+	"the probe passed, the queue was resumed":                                                        "o teste passou, a fila foi reativada",
+	"the webhook was enabled: what happened before never comes as events, see asaas-queue reconcile": "o webhook foi ativado: o que aconteceu antes nunca chega como evento, veja asaas-queue reconcile",
 }

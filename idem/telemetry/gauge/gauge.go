@@ -21,7 +21,7 @@ import (
 // Queue is the state of a provider's delivery queue, as the provider reports it: of
 // the events of one webhook that it has not delivered yet.
 type Queue struct {
-	ID   string // the provider's id of the queue, for [Queues.Release]
+	ID   string // the provider's id of the queue, for [Queues.Release] and [Queues.Enable]
 	Name string // the name that the queue has at the provider
 	URL  string // where the provider delivers to, without parts that may be secret
 
@@ -40,7 +40,7 @@ type Queue struct {
 	Problems []string
 }
 
-// Queues reads and releases the delivery queues of a provider that slows them down
+// Queues reads, releases and enables the delivery queues of a provider that slows them down
 // or stops them when deliveries fail. webhook.NewQueues returns one.
 type Queues interface {
 	// Queues asks the provider for all of its queues.
@@ -50,4 +50,8 @@ type Queues interface {
 	// is stopped or removes its penalty. It returns its changes in words for people,
 	// also with an error. It may take minutes.
 	Release(ctx context.Context, id string) (string, error)
+
+	// Enable has the provider put events into a queue again that is not Enabled. It returns its change as
+	// Release does. Events of the time before never come.
+	Enable(ctx context.Context, id string) (string, error)
 }

@@ -66,6 +66,8 @@ func (q *queues) Release(context.Context, string) (string, error) {
 	return "the probe passed, the queue was resumed", nil
 }
 
+func (q *queues) Enable(context.Context, string) (string, error) { return "", nil }
+
 // tab is an application with its page, and a browser's tab.
 type tab struct {
 	testing.TB
