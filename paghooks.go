@@ -62,6 +62,7 @@ import (
 //   - a dispatcher, or another [idem.Source], whose events are stored, answered, and processed by workers;
 //   - a [charges.Daily], [charges.Unmatched] or [charges.Overpaid], whose DB is set where it is nil. The Client of a Daily is
 //     made of ASAAS_API_KEY; without that variable the Daily is left out;
+//   - a [health.Notifier], whose DB and Health are set where they are nil;
 //   - another [idem.Part] or [health.Part], such as a canary.
 //
 // Where Asaas's charges are not read daily, health says what is not known for that reason.
@@ -96,19 +97,24 @@ func Run(addr string, parts ...any) error {
 		}
 		return err
 	}
-	p.mux.Handle("GET /health/webhooks", health.New(p.health...))
+	healthy := health.New(p.health...)
+	for _, n := range p.notifiers {
+		n.Health = cmp.Or(n.Health, healthy)
+	}
+	p.mux.Handle("GET /health/webhooks", healthy)
 	return idem.Serve(ctx, &http.Server{Addr: addr, Handler: p.mux}, p.parts...)
 }
 
 // program holds the parts of a Run.
 type program struct {
-	pool    *pgxpool.Pool
-	mux     *http.ServeMux
-	parts   []idem.Part
-	health  []health.Part
-	names   map[string]bool // of the sources
-	charges bool            // the tables of package charges are needed
-	reads   bool            // a charges.Daily runs
+	pool      *pgxpool.Pool
+	mux       *http.ServeMux
+	parts     []idem.Part
+	health    []health.Part
+	notifiers []*health.Notifier
+	names     map[string]bool // of the sources
+	charges   bool            // the tables of package charges are needed
+	reads     bool            // a charges.Daily runs
 }
 
 // add adds a part.
@@ -139,6 +145,9 @@ func (p *program) add(part any) error {
 		if part.DB == nil {
 			part.DB = p.pool
 		}
+	case *health.Notifier:
+		part.DB = cmp.Or(part.DB, p.pool)
+		p.notifiers = append(p.notifiers, part)
 	}
 	return p.run(part)
 }

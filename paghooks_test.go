@@ -24,6 +24,8 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/charges"
+	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/value"
 	"github.com/paghooks/paghooks/internal/testkit"
 	"github.com/paghooks/paghooks/zeltapay"
@@ -55,7 +57,8 @@ func TestMain(m *testing.M) {
 		}
 		client.BaseURL, daily.Client = api, client
 	}
-	if err := paghooks.Run(os.Getenv("PAGHOOKS_TEST_PROGRAM"), events, links, daily); err != nil {
+	told := &health.Notifier{Notify: func(context.Context, check.Result) error { return nil }}
+	if err := paghooks.Run(os.Getenv("PAGHOOKS_TEST_PROGRAM"), events, links, daily, told); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -217,6 +220,17 @@ func TestRunReceivesStoresProcessesAndStops(t *testing.T) {
 	if left := testkit.QueryOne[int](t, pool, `select count(*) from idem_workers`); left != 0 {
 		t.Errorf("it leaves %d workers", left)
 	}
+}
+
+func TestRunHasANotifierTellWhatHealthSays(t *testing.T) {
+	t.Parallel()
+	pool, url := database(t)
+	testkit.Exec(t, pool, `
+insert into idem_events (event, type, key, state) values ('asaas//evt_1', 'PAYMENT_RECEIVED', 'pay_1', 'parked');
+insert into idem_payloads (event, source, lane, received_at, body) values ('asaas//evt_1', 'asaas', 'asaas//pay_1', now(), '{}');
+insert into idem_notices (source, name, since_at, seen_at) values ('asaas', 'parked', now() - interval '1 minute', now())`)
+	start(t, "DATABASE_URL="+url)
+	until(t, pool, `select exists (select from idem_notices where name = 'parked' and told_at is not null)`)
 }
 
 func TestRunReadsWhatNoEventBrought(t *testing.T) {

@@ -206,8 +206,8 @@
 // The tables are idem_events, one small row per event; idem_payloads, the bodies
 // of events that are not done; idem_archive, the bodies of done ones if
 // [Inbox.KeepPayloads] is set; idem_workers, the signs of life of workers and replays;
-// idem_audit, the actions through package operator; idem_pauses, what they have paused; and idem_prunes, the days that
-// [Inbox.Prune] has seen.
+// idem_audit, the actions through package operator; idem_pauses, what they have paused; idem_notices, what
+// a health.Notifier tells; and idem_prunes, the days that [Inbox.Prune] has seen.
 // They are in the first schema of the connection's search_path. Poolers such as
 // PgBouncer work in transaction mode, with pgx's QueryExecModeExec or
 // QueryExecModeSimpleProtocol, and [Inbox.PollOnly]. In these two modes pgx reads the text that

@@ -64,7 +64,7 @@ func examine(ctx context.Context, limits check.Limits, name, refused, slow strin
 	case ok && strings.HasPrefix(asked.Code, "42"):
 		c.Healthy, c.Says = false, "Postgres refuses the query, see the cause: "+refused
 	default:
-		c.Says = fmt.Sprintf("not known: the charges could not be read within %s: %s", limits.Timeout, slow)
+		c.Unknown, c.Says = true, fmt.Sprintf("not known: the charges could not be read within %s: %s", limits.Timeout, slow)
 	}
 	return c
 }

@@ -9,7 +9,8 @@
 //
 //	{"healthy":false,"checks":[{"source":"asaas","check":"parked","healthy":false,"says":"1 event is parked, …","remedy":"…","command":"idem requeue …"}, …]}
 //
-// A check with "warning" passes, and somebody should look at it soon.
+// A check with "warning" passes, and somebody should look at it soon. One with "unknown" passes because it could not be
+// looked at.
 //
 // The body has no secrets and no personal data. The only ids in it are those of a
 // parked event, and of the entity that it holds. Health asks for no password: if
@@ -77,6 +78,11 @@
 //
 // With AllowFrom, another customer of Asaas could make health red by giving a
 // webhook your URL.
+//
+// # Telling somebody
+//
+// A [Notifier] tells somebody when a check fails, and when that is over, without a monitoring system: by an e-mail, or
+// in a chat. It replaces no monitor from outside: when no process runs, nobody tells.
 //
 // # Blind spots
 //

@@ -81,7 +81,7 @@ func (r *receiver) examineEvents(ctx context.Context, x *examination) {
 	})
 	if unknown != "" {
 		for _, name := range names {
-			x.add(check.Result{Name: name, Healthy: true, Says: unknown})
+			x.add(check.Result{Name: name, Healthy: true, Unknown: true, Says: unknown})
 		}
 		return
 	}
@@ -167,7 +167,7 @@ func (r *receiver) examineScopes(ctx context.Context, x *examination) {
 		})
 		return found, err
 	})
-	c := check.Result{Name: "scopes", Healthy: !found || unknown != "", Says: unknown}
+	c := check.Result{Name: "scopes", Healthy: !found || unknown != "", Unknown: unknown != "", Says: unknown}
 	switch {
 	case !c.Healthy:
 		c.Says = "events are stored without a scope, and this program gives every event one: one of before that comes again is done twice"

@@ -116,6 +116,18 @@ create table if not exists idem_pauses (
     primary key (source, type, key, until)
 );
 
+-- The failing checks of package health that a health.Notifier tells somebody, one row each, until somebody knows that it is
+-- over: so that of many processes one tells.
+create table if not exists idem_notices (
+    source   text collate "C" not null,
+    name     text collate "C" not null, -- of the check: postgres, parked, ...
+    since_at timestamptz not null,
+    seen_at  timestamptz not null, -- when a process last saw it fail
+    told_at  timestamptz,          -- null: nobody knows
+    until    timestamptz,          -- the end of the minute of the process that tells it; null when it has
+    primary key (source, name)
+);
+
 -- One row per action of a person. Prune deletes old ones: see Retention.Audit.
 create table if not exists idem_audit (
     id         bigint      primary key, -- from 1: of no sequence, since a copy by logical replication would begin it anew

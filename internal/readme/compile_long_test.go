@@ -19,14 +19,15 @@ import (
 // program has, and those of a request.
 const surroundings = `func _(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte, token string,
 	pool *pgxpool.Pool, tx pgx.Tx, events *asaas.Dispatcher, first *idem.Inbox, deliveries *expvar.Map,
-	inbox *idem.Inbox, must func(error), webhookID string, paid func(context.Context, pgx.Tx, charges.Order) (int64, error)) error {`
+	inbox *idem.Inbox, must func(error), webhookID string,
+	tell func(context.Context, check.Result) error, paid func(context.Context, pgx.Tx, charges.Order) (int64, error)) error {`
 
 // imports are the packages that a snippet may name.
 var imports = []string{
 	"context", "database/sql", "errors", "expvar", "fmt", "log", "net/http", "os", "time",
 	"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/pgxpool",
 	"github.com/paghooks/paghooks/asaas", "github.com/paghooks/paghooks/asaas/charges", "github.com/paghooks/paghooks/asaas/webhook",
-	"github.com/paghooks/paghooks/idem", "github.com/paghooks/paghooks/idem/health", "github.com/paghooks/paghooks/idem/idemsql",
+	"github.com/paghooks/paghooks/idem", "github.com/paghooks/paghooks/idem/health", "github.com/paghooks/paghooks/idem/health/check", "github.com/paghooks/paghooks/idem/idemsql",
 	"github.com/paghooks/paghooks/zeltapay",
 }
 

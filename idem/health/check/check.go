@@ -12,6 +12,7 @@ type Result struct {
 	Name    string `json:"check"`  // "postgres" and so on, see package health
 	Healthy bool   `json:"healthy"`
 	Warning bool   `json:"warning,omitempty"` // it is healthy, and somebody should look at it soon: package doctor and the page show it
+	Unknown bool   `json:"unknown,omitempty"` // it is healthy as far as is known, because it could not be looked at
 	Says    string `json:"says"`              // the result; in parts of the application's own with the remedy
 	Remedy  string `json:"remedy,omitempty"`  // what to do, in words
 	Command string `json:"command,omitempty"` // to be typed as it is

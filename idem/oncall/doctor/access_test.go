@@ -44,7 +44,7 @@ func TestARoleThatMayReadBodiesOrWriteAndNeedNotIsFound(t *testing.T) {
 			t.Cleanup(func() { p.exec(`drop owned by ` + anon + `; drop role ` + anon) })
 			p.wantNo("access", Warning, "")
 			if strings.Contains(c.grant, "alter default") { // as the host has done before
-				p.exec(`drop table idem_migrations, idem_events, idem_payloads, idem_archive, idem_workers, idem_prunes, idem_audit, idem_audit_events cascade`)
+				p.exec(`drop table idem_migrations, idem_events, idem_payloads, idem_archive, idem_workers, idem_prunes, idem_notices, idem_audit, idem_audit_events cascade`)
 			}
 			p.exec(fill(c.grant))
 			p.migrate()

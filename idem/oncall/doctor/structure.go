@@ -114,7 +114,7 @@ func (e *examination) columns(ctx context.Context) (found []Finding, err error) 
 }
 
 // passing are the tables whose rows are written anew.
-var passing = []string{"idem_workers", "idem_prunes", "idem_pauses"}
+var passing = []string{"idem_workers", "idem_prunes", "idem_pauses", "idem_notices"}
 
 // there is a column as it is. Under the name of a table alone, Right reports that the table exists.
 type there struct {
