@@ -15,9 +15,8 @@
 //		return set.RowsAffected(), err
 //	}
 //
-// [Run] is short because it decides for you. The page docs/by-hand.md has the same program without it, for whoever
-// has a router, a pool or a main function already: each line is what Run does, and nothing can be done only through
-// it.
+// [Run] is short because it decides for you. The page docs/by-hand.md has the same program without it, for an
+// application that has a router, a pool or a main function already. Nothing can be done only through Run.
 //
 // # The packages
 //
@@ -25,8 +24,8 @@
 //     charge, and sets orders to the sum of their charges.
 //   - idem is the engine. It stores an event, answers, and runs the handler and the record that the event is done in one
 //     transaction. It knows no provider.
-//   - idem/health says whether all is well; the commands idem and asaas-queue, and package console, are for the person who
-//     is called when it is not.
+//   - idem/health reports whether all is well. The commands idem and asaas-queue, and package console, are for the
+//     person on call.
 //   - asaas/asaastest and zeltapay/zeltapaytest deliver events to your tests as the providers do.
 package paghooks
 
@@ -69,7 +68,8 @@ import (
 //
 // Run prunes daily, and stops as [idem.Serve] does: deliveries and running handlers come to their ends. It returns an
 // error if a variable is missing, if it cannot connect, make the tables or listen, and if a part fails. The role of
-// DATABASE_URL makes tables and owns them: where it may not, run idem migrate in a release step with one that may.
+// DATABASE_URL makes the tables, and owns them. If it may not, call idem.Migrate and charges.Migrate in a release step,
+// with a role that may.
 func Run(addr string, parts ...any) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -168,8 +168,7 @@ func (p *program) run(part any) error {
 	return nil
 }
 
-// setClient makes the client of the key in the environment, if there is one. The key says of which environment of
-// Asaas's it is.
+// setClient makes the client of the key in the environment, if there is one. The key's prefix names the environment.
 func (p *program) setClient(d *charges.Daily) (err error) {
 	key := os.Getenv("ASAAS_API_KEY")
 	if d.Client != nil || key == "" {
@@ -194,7 +193,7 @@ func (p *program) migrate(ctx context.Context) error {
 	if fault, ok := errors.AsType[*pgconn.PgError](err); ok && fault.Code == "42501" { // insufficient_privilege
 		config := p.pool.Config().ConnConfig
 		return fmt.Errorf("paghooks: the role %s may not make or change tables: grant it create on the first schema of its search_path, "+
-			"or make the tables with their owner, by idem migrate: see docs/deploy.md: %w", config.User, err)
+			"or call idem.Migrate and charges.Migrate in a release step, with a role that may: see docs/deploy.md: %w", config.User, err)
 	}
 	if err != nil {
 		return fmt.Errorf("paghooks: making the tables: %w", err)
@@ -205,11 +204,11 @@ func (p *program) migrate(ctx context.Context) error {
 // unread stands for a charges.Daily that does not run.
 type unread struct{}
 
-// Examine says what is not known.
+// Examine reports that missed events are not noticed.
 func (unread) Examine(context.Context, check.Limits) []check.Result {
 	return []check.Result{{
 		Source: "asaas", Name: "reconcile", Healthy: true,
-		Says: "no charges are read: it is not known whether there are payments whose events never came: give Run a charges.Daily, " +
-			"and set ASAAS_API_KEY, in single quotes where a shell reads it",
+		Says: "no charges are read, and missed events are not noticed: give Run a charges.Daily, and set ASAAS_API_KEY, " +
+			"in single quotes where a shell reads it",
 	}}
 }

@@ -208,7 +208,7 @@ func TestRunReceivesStoresProcessesAndStops(t *testing.T) {
 	testkit.Exec(t, pool, `insert into orders (id) values ('A-1')`)
 	until(t, pool, `select paid = 149.90 from orders`)
 
-	if status, says := p.health("reconcile"); status != http.StatusOK || !strings.Contains(says, "no charges are read: it is not known") {
+	if status, says := p.health("reconcile"); status != http.StatusOK || !strings.Contains(says, "no charges are read, and missed events are not noticed") {
 		t.Errorf("health: %d, %q", status, says)
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -23,7 +23,7 @@
 // # Receive events
 //
 // Each event carries the whole charge. [Dispatcher.OnPayment] gets all of them, and package charges copies the newest
-// into the row of its charge: the function sets an order to the sum of its charges.
+// into the row of its charge: your function sets an order to the sum of its charges.
 //
 //	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
 //	events.OnPayment(charges.Orders(paid)) // go doc github.com/paghooks/paghooks/asaas/charges
@@ -58,9 +58,9 @@
 //
 // # Only verify, only parse
 //
-// In a receiver of your own, or at the edge, [Verify] says whether a delivery is genuine. Give it, and
-// [NewDispatcher], the old and the new token while you change it at Asaas. In a worker that reads verified bodies
-// from a queue:
+// In a receiver of your own, or at the edge, [Verify] reports whether a delivery is genuine. Give it, and
+// [NewDispatcher], the old and the new token while you change it at Asaas. In a worker that reads verified bodies from
+// a queue:
 //
 //	event, err := asaas.Parse(body)
 //	switch e := event.(type) {
@@ -120,9 +120,8 @@
 //
 // # Get a queue going again
 //
-// If deliveries fail, Asaas slows down the webhook's queue, and after a while stops
-// it. [Client.Webhooks] shows it. Fix the cause first; then [Recover] proves the way to the receiver, gets the
-// queue going, and replays what was parked:
+// If deliveries fail, Asaas slows down the webhook's queue, and after a while stops it. [Client.Webhooks] shows it. Fix
+// the cause first; then [Recover] proves the way to the receiver, resumes the queue, and replays parked events:
 //
 //	client, err := asaas.NewClient(asaas.Production, os.Getenv("ASAAS_API_KEY"))
 //	for progress, err := range asaas.Recover(ctx, client, webhookID, token, inbox) {
@@ -137,13 +136,11 @@
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue status
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue recover ID
 //
-// An event that Asaas has deleted after 14 days never comes. Reconcile of package charges
-// reads the charges, and books what it would have told.
+// Asaas deletes an event after 14 days. Reconcile of package charges then reads the charges, and books missed events.
 //
-// Package webhook compares the webhook at Asaas with the handlers and repairs it, watches that it stays
-// so, and rotates its token. To notice a receiver that is broken before its queue suffers, let [NewCanary]
-// deliver an event of its own, and watch package health. To rehearse all of this,
-// run asaas/cmd/asaas-fake serve, a local Asaas.
+// Package webhook compares the webhook at Asaas with the handlers and repairs it, watches it, and rotates its token. To
+// notice a broken receiver before its queue stops, have [NewCanary] deliver an event of its own, and alert on package
+// health. To rehearse all of this, run asaas/cmd/asaas-fake serve, a local Asaas.
 //
 // # Test your handlers
 //

@@ -36,7 +36,7 @@
 // A handler that returns nil is done with the event for good, even if its update
 // changed no row. So do not look up an order by the charge's id: the webhook can
 // arrive before you have stored it. A failed event is tried again, after growing
-// pauses, and parked after [Inbox.MaxAttempts]: somebody is told.
+// pauses, and parked after [Inbox.MaxAttempts], which turns health red.
 //
 // An event's Key names its entity, a charge for example. Events of one entity are
 // processed one after the other, by the provider's time and then by arrival; those
@@ -52,8 +52,8 @@
 // # Work first
 //
 // With WorkFirst a delivery makes a first try before it is answered: the handler and the record that the event is done
-// are committed, and then the answer is 200. That costs a third of what storing an event and processing it costs, and
-// half of the time.
+// are committed, and then the answer is 200. That costs a third of storing an event and processing it, and takes half
+// the time.
 //
 //	inbox.WorkFirst = true
 //
@@ -66,13 +66,12 @@
 //     the earlier one is stored.
 //   - An event that kills its process in the first try is not stored: the provider delivers it again.
 //   - A handler that is slower than AnswerWithin runs twice. What it does outside of its transaction is done twice.
-//     Package health reports that where it is more than one of twenty.
+//     Package health reports it if more than one in twenty does.
 //
-// Where no workers run, neither here nor elsewhere, a try that fails is answered 503, and nothing is stored: the
-// provider delivers the event again. An error of [NoRetry] parks the event, and later events of its entity are
-// answered 503 until a person acts, unless PassParked is set. Whether workers run elsewhere is asked once a minute.
-// That is the form for functions without a process of their own. An event that always fails then keeps failing, until
-// the provider stops its queue.
+// If no workers run anywhere, a try that fails is answered 503, and nothing is stored: the provider delivers the event
+// again. An error of [NoRetry] parks the event, and later events of its entity are answered 503 until a person acts,
+// unless PassParked is set. Whether workers run elsewhere is asked once a minute. Use this on hosts that run a program
+// only during requests. An event that always fails then keeps failing, until the provider stops its queue.
 //
 // # While Postgres is unavailable
 //
@@ -84,7 +83,7 @@
 //	http.Handle("POST /webhooks/asaas", relay.New(events, publisher, secret))
 //	err := idemkafka.Consume(ctx, client, relay.To(inbox, secret))
 //
-// # The ways of an event
+// # The path of an event
 //
 //	delivery   ServeHTTP → Source.Open → Inbox.Accept → store: pending → answer
 //	                                          ┆             one insert for all that arrive at the same time
@@ -114,26 +113,24 @@
 // proves it. An event of a type that is not ignored is acknowledged once it is on disk, by a relay once the broker
 // has it; where that cannot be, the answer is 503, and the provider delivers it again.
 //
-// A handler that returns an error, panics, swallows an SQL error, ends the
-// transaction itself or takes longer than [Inbox.Timeout] has failed. So has one
-// that returns while a goroutine of its still uses the transaction.
+// A handler that returns an error, panics, swallows an SQL error, ends the transaction itself or takes longer than
+// [Inbox.Timeout] has failed. So has one that returns while one of its goroutines still uses the transaction.
 //
 // # Settings of the session
 //
-// A handler changes settings for its transaction: SET LOCAL, or set_config with the
-// word true. Set for longer, the next event would meet them, with a schema for each
-// tenant in another tenant's tables. So the connection is closed after a handler that
-// executes SET without LOCAL, set_config without true, RESET, DISCARD, DEALLOCATE,
-// LISTEN, LOAD, DO, EXECUTE or PREPARE, that sends anything on tx.Conn() itself, or that calls tx.LargeObjects(): the
-// log says so once. To ask tx.Conn() for its Config or its TypeMap, as River does, sends nothing.
-// DEALLOCATE ALL may fail the attempt: it also takes the statements that pgx has prepared on the connection.
+// A handler changes settings for its transaction: SET LOCAL, or set_config with the word true. A setting that lasts
+// longer would apply to the next event: with a schema for each tenant, in another tenant's tables. So the connection is
+// closed after a handler that executes SET without LOCAL, set_config without true, RESET, DISCARD, DEALLOCATE, LISTEN,
+// LOAD, DO, EXECUTE or PREPARE, that sends anything on tx.Conn() itself, or that calls tx.LargeObjects(): the log says
+// so once. To ask tx.Conn() for its Config or its TypeMap, as River does, sends nothing. DEALLOCATE ALL may fail the
+// attempt: it also takes the statements that pgx has prepared on the connection.
 //
 // Where a handler's statement calls a function of the database, the search path, the role and synchronous_commit are
-// put back, so that the next event is recorded in its own tables: in a round trip before COMMIT, or with it in a
-// first try. Functions of Postgres's own that handlers often call cost nothing. Settings changed by triggers, views,
-// operators or defaults are not detected, nor are other settings that a function makes for longer: reset them
-// yourself. A temporary table without ON COMMIT DROP, a lock of the session or a cursor WITH HOLD stays on the
-// connection, as with every pool. Behind a pooler that shares sessions, closing a connection does not help.
+// reset, so that the next event is recorded in its own tables: in a round trip before COMMIT, or with it in a first
+// try. Functions of Postgres's own that handlers often call cost nothing. Settings changed by triggers, views,
+// operators or defaults are not detected, nor are other settings that a function leaves behind: reset them yourself. A
+// temporary table without ON COMMIT DROP, a lock of the session or a cursor WITH HOLD stays on the connection, as with
+// every pool. Behind a pooler that shares sessions, closing a connection does not help.
 //
 // # After a fix
 //
@@ -148,8 +145,8 @@
 // events of a source, a type or an entity for a time, and erases what is stored of a person: the page
 // docs/private-data.md lists each place where a person's data can be.
 //
-// Event types that the application never wants are better ignored, so that they
-// are not stored: events.Ignore("PAYMENT_BANK_SLIP_VIEWED").
+// Ignore the event types that the application does not need, and they are not stored:
+// events.Ignore("PAYMENT_BANK_SLIP_VIEWED").
 //
 // # Side effects
 //
@@ -203,16 +200,13 @@
 // A handler holds one connection while it runs: size the pool for the handlers that run at once. Handlers that want a
 // second connection while they hold the first can starve each other.
 //
-// The tables are idem_events, one small row per event; idem_payloads, the bodies
-// of events that are not done; idem_archive, the bodies of done ones if
-// [Inbox.KeepPayloads] is set; idem_workers, the signs of life of workers and replays;
-// idem_audit, the actions through package operator; idem_pauses, what they have paused; idem_notices, what
-// a health.Notifier tells; and idem_prunes, the days that [Inbox.Prune] has seen.
-// They are in the first schema of the connection's search_path. Poolers such as
-// PgBouncer work in transaction mode, with pgx's QueryExecModeExec or
-// QueryExecModeSimpleProtocol, and [Inbox.PollOnly]. In these two modes pgx reads the text that
-// Postgres prints: DateStyle must be ISO, IntervalStyle postgres and bytea_output hex, as
-// they are by default. Else an Inbox stores events, and its workers cannot read them.
+// The tables are idem_events, one small row per event; idem_payloads, the bodies of events that are not done;
+// idem_archive, the bodies of done ones if [Inbox.KeepPayloads] is set; idem_workers, the signs of life of workers and
+// replays; idem_audit, the actions through package operator; idem_pauses, what they have paused; idem_notices, what a
+// health.Notifier tells; and idem_prunes, the days that [Inbox.Prune] has seen. They are in the first schema of the
+// connection's search_path. Poolers such as PgBouncer work in transaction mode, with pgx's QueryExecModeExec or QueryExecModeSimpleProtocol, and
+// [Inbox.PollOnly]. In these two modes pgx reads the text that Postgres prints: DateStyle must be ISO, IntervalStyle
+// postgres and bytea_output hex, as they are by default. Otherwise an Inbox stores events that its workers cannot read.
 //
 // An acknowledged event is on disk, with any default of synchronous_commit, and whatever a handler sets. A replica
 // that is promoted may lack the last moment, unless Postgres waits for it: see synchronous_standby_names, and
@@ -220,13 +214,12 @@
 //
 // # When the network fails
 //
-// No wait of a delivery or a worker is without an end. When a network forgets its
-// connections, or Postgres moves, a statement that begins an attempt, stores or claims is given
-// up after 5 seconds without an answer, a handler after [Inbox.Timeout]; the pool
-// gets new connections, and the rest of a broken attempt in Postgres is
-// terminated, so that its row can be locked again. An event that a killed process had claimed
-// goes on elsewhere within 12 seconds; one of a process that is stopped or cut off, or whose host vanished, within
-// Timeout and 15 seconds: other workers end the sessions that it has left, if they have the same role.
+// Every wait of a delivery or a worker has a timeout. When a network forgets its connections, or Postgres moves, a
+// statement that begins an attempt, stores or claims is given up after 5 seconds without an answer, a handler after
+// [Inbox.Timeout]; the pool gets new connections, and the rest of a broken attempt in Postgres is terminated, so that
+// its row can be locked again. An event that a killed process had claimed goes on elsewhere within 12 seconds; one of a
+// process that is stopped or cut off, or whose host vanished, within Timeout and 15 seconds: other workers end the
+// sessions that it has left, if they have the same role.
 //
 // The session of a first try in a process that is cut off for good is not ended by others, nor, behind a
 // pooler, an attempt that never got the answer to BEGIN: so that Postgres notices within a
@@ -239,8 +232,8 @@
 //
 // # Limits
 //
-// The database's encoding is UTF8. In another one, an event with an id, a type or an entity of characters that the
-// encoding lacks is answered 503 each time.
+// The database's encoding is UTF8. In another encoding, an event whose id, type or entity has a character that it lacks
+// is always answered 503.
 //
 // Done events cost space, and little time. Prune reads the table twice from end to
 // end. Where 45 days are hundreds of millions, take a Retention of 31; partitions

@@ -57,8 +57,12 @@ func (r *run) askForAccount(ctx context.Context) error {
 		}
 		return err
 	}
+	remedy := "correct the key or Scope"
+	if account == "" && key == "" {
+		remedy += "; if they are of asaas-fake, the first paid charge of the account settles it"
+	}
 	return fmt.Errorf("the API key is that of another account at Asaas, %s: the events of the scope %q are of the account %s, and the key shows none of its "+
-		"charges %s: correct the key or Scope", cmp.Or(status.ID, "which has no id"), r.Scope, cmp.Or(account, "which has no id"), charges)
+		"charges %s: %s", cmp.Or(status.ID, "which has no id"), r.Scope, cmp.Or(account, "which has no id"), charges, remedy)
 }
 
 // brought returns some charges of the scope that events have brought, and that cannot be removed, if there are any.

@@ -23,7 +23,7 @@ type Charge struct {
 	Value         asaas.Money // with the interest and the fine that were paid with it
 	OriginalValue asaas.Money // without: compare it with the price of an order
 	Refunded      asaas.Money // given back
-	Refunding     asaas.Money // asked back, and not given back yet: still in Paid
+	Refunding     asaas.Money // the amount of pending refunds: still in Paid
 	Paid          asaas.Money // paid and not given back, whether its money has come or not
 	Settled       asaas.Money // OriginalValue less Refunded, if something is paid: the part of an order's price that is done
 	Received      asaas.Money // the part of Paid whose money has come
@@ -71,16 +71,16 @@ func (c Change) Received() asaas.Money { return c.After.Received.Sub(c.Before.Re
 func (c Change) BecamePaid() bool { return c.Before.Paid.Sign() <= 0 && c.After.Paid.Sign() > 0 }
 
 // Handler returns a handler for [asaas.Dispatcher.OnPayment] that copies the charge of each event into its row, and
-// calls apply with the difference, in the same transaction. It is for a ledger, and for a program that counts;
-// [Orders] sets orders, and heals one that was wrong. apply is not called for an event that is older than the row and
-// brings no name that the row lacks. An error of apply fails the event, and its copy is rolled back.
+// calls apply with the difference, in the same transaction. It is for a ledger; [Orders] sets orders, and corrects one
+// that was wrong. apply is not called for an event that is older than the row and brings no name that the row lacks. An
+// error of apply fails the event, and its copy is rolled back.
 //
-// If a paid charge gets another reference, or without one its first Checkout, link or other name, apply is called twice: what
-// is paid is taken back by the old names, and comes by the new ones.
+// If a paid charge gets another reference, or without one its first Checkout, link or other name, apply is called
+// twice: the paid amount is taken from the old names, and added to the new ones.
 //
-// Do not run a version of the program that books otherwise at the same time: the event of a charge's creation is
-// taken for its first, and what the other version has booked of the charge by then is booked again. It is not with
-// [Orders].
+// Do not run a version of the program that books in another way at the same time: PAYMENT_CREATED counts as the first
+// event of its charge, and amounts that the other version has booked by then are booked again. With [Orders] they are
+// not.
 //
 // Events are parked, with [idem.NoRetry], if they cannot be copied without guessing about money: see
 // [Copy]. With a nil apply, the handler only copies, and does so for every charge: register it beside the

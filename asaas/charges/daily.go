@@ -31,8 +31,8 @@ type Daily struct {
 	DB     *pgxpool.Pool
 	Scope  string // the account of the client's key; "" if there is one
 
-	// Orders is the function of [Orders], and Apply that of [Handler]. One of them must be set: what fills the table
-	// is [Reconcile], once.
+	// Orders is the function of [Orders], and Apply that of [Handler]. One of them must be set; to fill the table, call
+	// [Reconcile] once.
 	Orders func(ctx context.Context, tx pgx.Tx, o Order) (orders int64, err error)
 	Apply  func(ctx context.Context, tx pgx.Tx, c Change) error
 

@@ -1,12 +1,12 @@
 // Package charges keeps a table with one row for each charge at Asaas, and sets orders to the sum of
 // their charges.
 //
-// An event of Asaas's carries the whole charge, as it is then. An amount booked for each event is wrong for a
-// card that is given back before its money came, for the second of two partial refunds, for a chargeback that is
-// won, and for twelve boletos with one reference. Here the newest event is copied into the row of its charge, and
-// the application sets its order to the sum of the rows. That is right in any order of the events, also
-// when some come twice and some never: an older event changes nothing, and the next one brings what a lost one
-// would have brought. An order that was wrong is right with the next event.
+// An event of Asaas's carries the whole charge, as of that time. An amount booked for each event is wrong for a card
+// payment that is refunded before its money came, for the second of two partial refunds, for a chargeback that is won,
+// and for twelve boletos with one reference. Here the newest event is copied into the row of its charge, and the
+// application sets its order to the sum of the rows. That is right in any order of the events, even if some come twice
+// or never: an older event changes nothing, and the next one makes up for a missed one. An order that was wrong is
+// right with the next event.
 //
 // # Set orders
 //
@@ -25,8 +25,8 @@
 //	}
 //
 // Installments, renewals, partial refunds and chargebacks are no special cases. The event fails unless exactly one
-// order was set: see [Orders]. A charge whose money came unasked names nothing: it is in the table, and paid charges
-// that match nothing of yours are a query. So are orders that are paid twice ([Overpaid]).
+// order was set: see [Orders]. An unrequested payment names no order: [Unmatched] finds paid charges without one, and
+// [Overpaid] finds orders that are paid twice.
 //
 // A handler of one event type may stand beside it, for side effects, not for bookkeeping. It runs after the family's, in the same
 // transaction, and sees the new row. It also runs for a late event: a reminder asks the row whether the charge is
@@ -38,9 +38,9 @@
 //
 // # Book differences
 //
-// [Handler] says what each event changed, for a program that counts, or adds. What was added wrong stays wrong, and
-// one version of such a program runs at a time. Do not ignore PAYMENT_CREATED there: if another event is the first of
-// a charge, its copy searches all stored events of the account.
+// [Handler] reports what each event changed, for a program that keeps a ledger. A wrong difference stays wrong, and two
+// versions of such a program must not run at once. Do not ignore PAYMENT_CREATED there: if another event is the first
+// of a charge, its copy searches all stored events of the account.
 //
 // # Keep a ledger
 //
@@ -49,12 +49,12 @@
 //
 //	insert into ledger (charge, paid, received) values ($1, $2, $3)  -- c.After.ID, c.Paid(), c.Received()
 //
-// needs no key: the sum of a charge's lines is its row, whatever comes in whichever order. Its sums are right, and
-// its days are not: an event does not say on which day Asaas moves the money. Received has cash, whose status is
+// needs no key: the sum of a charge's lines is its row, in any order of the events. Its sums are right, and its days
+// are not: an event does not say on which day Asaas moves the money. Received has cash, whose status is
 // RECEIVED_IN_CASH and which never was at Asaas, and leaves out fees, splits, anticipations and transfers.
 //
-// What is booked by day comes from the account's statement, which [Daily] copies into asaas_statement. Its views are
-// the books as Asaas has them, by the days of Brasília:
+// For amounts by day use the account's statement, which [Daily] copies into asaas_statement. Its views are Asaas's
+// books, by days in Brasília:
 //
 //	select * from asaas_ledger where scope = '' and day >= '2026-11-01'; -- each day, with its opening and closing balance
 //	select * from asaas_months where scope = '';                         -- a month closes: see docs/accountant.md
@@ -69,19 +69,19 @@
 //	REFUNDED, CHARGEBACK_REQUESTED, CHARGEBACK_DISPUTE,        0      0
 //	  AWAITING_CHARGEBACK_REVERSAL
 //
-// rest is Value less the refunds that are DONE. Settled is the same of OriginalValue, which leaves out the interest
-// of a late payment, and the discount of an early one: compare it with the price. Asaas does not document what Value
-// is after a discount. If neither it nor OriginalValue is the price, an earlier event has that, and Settled is of it.
-// Refunding is the amount of pending refunds; a careful merchant ships when Settled less Refunding is the total. A
-// Pix that Asaas holds back for up to 72 hours is CONFIRMED: it is paid, and in Held of its Order. A charge that was
-// removed keeps its status, which is of one that is not paid.
+// rest is Value less the refunds that are DONE. Settled is the same of OriginalValue, which leaves out the interest of
+// a late payment, and the discount of an early one: compare it with the price. Asaas does not document what Value is
+// after a discount. If neither it nor OriginalValue is the price, an earlier event has that, and Settled is of it.
+// Refunding is the amount of pending refunds; a careful shop ships when Settled less Refunding is the total. A Pix that
+// Asaas holds back for up to 72 hours is CONFIRMED: it is paid, and in Held of its Order. A removed charge keeps its
+// status, that of an unpaid charge.
 //
 // # Look at the table
 //
 //	select settled, paid from asaas_charge_sums where kind = 'reference' and name = 'order-7';
 //
-// The view asaas_charge_sums adds the charges up that have a name in common. kind is reference, checkout,
-// installment, subscription, link or qr code. A charge with several names is in the sum of each.
+// The view asaas_charge_sums adds up the charges with one name. kind is reference, checkout, installment, subscription,
+// link or qr code. A charge with several names is in the sum of each.
 //
 //	select c.* from asaas_charges c
 //	where paid > 0 and not exists (select from orders o where o.id = c.external_reference or o.checkout = c.checkout_session);
@@ -110,8 +110,8 @@
 //  2. Fill the table: [Reconcile] without a function, from the first charge on. For charges.Handler, then wait until no event that
 //     happened before step 2 waits, at Asaas or here: the table has its change already, and only the old handlers
 //     book it.
-//  3. Register charges.Orders(paid) instead, and remove the old handlers. The two versions may run at once. Stop the old
-//     version first if the new one has charges.Handler(changed), which would book again what the other has booked.
+//  3. Register charges.Orders(paid) instead, and remove the old handlers. The two versions may run at once. Stop the
+//     old version first if the new one has charges.Handler(changed), which would book the same differences again.
 //
 // If no program has ever booked the account's charges, nothing has to be filled: call [Filled] with the zero time.
 // Tests do, because their charges are made on other days.

@@ -31,14 +31,14 @@ type Order struct {
 	Settled   asaas.Money // the price that is paid, without interest and discounts: ship once it reaches the total
 	Paid      asaas.Money // paid and not given back, whether its money has come or not, with interest
 	Received  asaas.Money // the part of Paid whose money has come
-	Refunding asaas.Money // the part of Paid that is asked back, and not given back yet
+	Refunding asaas.Money // the amount of pending refunds: still in Paid
 	Held      asaas.Money // the part of Paid that is a Pix which Asaas holds back, for up to 72 hours, and may return
 
 	Charges     int // without those that were removed
 	PaidCharges int // those of which something is paid
 
-	// Before and After are the charge that an event, or a reading, changed: for a program that says thanks, or
-	// counts. They are equal for a late event.
+	// Before and After are the charge that an event, or a reading, changed: for a program that sends thanks, or keeps a
+	// ledger. They are equal for a late event.
 	Before, After Charge
 }
 

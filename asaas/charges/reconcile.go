@@ -18,7 +18,7 @@ type Settings struct {
 	// Scope is the account of the client's key, as of [idem.Event]; "" if there is one.
 	Scope string
 
-	// Since is the begin of the gap: every event of before has come. To fill the table, give the day of the first
+	// Since is the start of the gap: every earlier event has come. To fill the table, give the day of the first
 	// charge. Until is its end. Default: now.
 	Since, Until time.Time
 
@@ -30,8 +30,8 @@ type Settings struct {
 	// Orders is the function of [Orders], instead of Apply.
 	Orders func(ctx context.Context, tx pgx.Tx, o Order) (orders int64, err error)
 
-	// Unsettled reads all cards whose money is still to come, too: a card that was confirmed before the gap and
-	// given back in it is found by that alone. It costs a call for each 100 of them; once a week is enough for most.
+	// Unsettled also reads all cards whose money is still to come: only that finds a card that was confirmed before the
+	// gap and refunded in it. It costs a call for each 100 of them; once a week is enough for most.
 	Unsettled bool
 
 	// DryRun rolls every change back, after Apply or Orders. Changed is called with it all the same.
@@ -44,7 +44,7 @@ type Settings struct {
 	// Asaas allows 25,000 in 12 hours, for all programs of the account. Default: 1,000.
 	Calls int
 
-	// Resume is the Cursor of the report of a run that did not come to its end.
+	// Resume is the Cursor of the report of an unfinished run.
 	Resume *Cursor
 }
 
@@ -52,7 +52,7 @@ type Settings struct {
 type Cursor struct {
 	Since time.Time  `json:"since"`
 	Until time.Time  `json:"until"`
-	Began time.Time  `json:"began"` // the first of the runs: what was read since then is not asked for again
+	Began time.Time  `json:"began"` // when the first run began: charges that were read since are not read again
 	Scan  int        `json:"scan"`
 	Day   asaas.Date `json:"day,omitempty"`
 
@@ -91,7 +91,7 @@ type Report struct {
 // so that an event never loses against it; the next run covers that hour.
 //
 // It copies the movements of the statement into asaas_statement, each once, for the views asaas_ledger, asaas_months
-// and asaas_proof: also those of before the gap that Asaas has dated late.
+// and asaas_proof, including earlier ones that Asaas has dated late.
 //
 // An error ends the run, for example if a list moved five times while it was read. The Report is valid all the same:
 // give its Cursor to another run.

@@ -127,6 +127,11 @@ func of(account string, body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte("5d2c7a10-6a1f-4e0b-9d55-0c1b7e2f9a31"), []byte(account))
 }
 
+// unnamed makes a body one without an account, as those of before January 2026 and of asaas-fake.
+func unnamed(body []byte) []byte {
+	return bytes.ReplaceAll(body, []byte(`"account":`), []byte(`"none":`))
+}
+
 func TestAChargeThatComesUnderASecondScopeIsParkedWithBothNames(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]string{{"", "shop"}, {"shop", ""}, {saoPaulo, slash}, {slash, percent}, {percent, slash}} {
@@ -402,7 +407,34 @@ func TestAnEventOfAnotherAccountIsParked(t *testing.T) {
 			s.want("parked", scope, of("9f000000-0000-4000-8000-000000000001", pix.Confirmed()),
 				"9f000000-0000-4000-8000-000000000001", "5d2c7a10-6a1f-4e0b-9d55-0c1b7e2f9a31", fmt.Sprintf("%q", scope))
 			s.wantBooked()
-			s.want("done", scope, bytes.ReplaceAll(madeDaysAgo(0).Created(), []byte(`"account":`), []byte(`"none":`))) // before January 2026
+			s.want("done", scope, unnamed(madeDaysAgo(0).Created()))
+		})
+	}
+}
+
+// A developer delivers events by hand first, and then connects the account.
+func TestTheAccountIsThatOfTheFirstEventThatNamesOne(t *testing.T) {
+	t.Parallel()
+	for _, scope := range []string{"", saoPaulo, slash} {
+		t.Run(scope, func(t *testing.T) {
+			t.Parallel()
+			s := newTown(t, 3)
+			byHand, ours, theirs := madeDaysAgo(1), madeDaysAgo(0), madeDaysAgo(0)
+			s.want("done", scope, unnamed(byHand.Created()))
+			s.want("done", scope, unnamed(byHand.Confirmed()))
+			fake, client := newAccount(t)
+			run := charges.Settings{Scope: scope, Since: time.Now().AddDate(0, 0, -3), Apply: book}
+			if _, err := charges.Reconcile(t.Context(), client, s.pool, run); err == nil || !strings.Contains(err.Error(), "asaas-fake") {
+				t.Errorf("the run ended with %v, want an error that says how it ends", err)
+			}
+			created, confirmed := ours.Created(), ours.Confirmed()
+			fake.Emit(created, confirmed)
+			s.want("done", scope, created)
+			s.want("done", scope, confirmed)
+			reconcile(t, client, s.pool, run)
+			theirs.Created()
+			s.want("parked", scope, of("another account", theirs.Confirmed()), "another account")
+			s.wantBooked(scope + ": 200.00")
 		})
 	}
 }

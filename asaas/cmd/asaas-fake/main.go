@@ -7,8 +7,9 @@
 // It prints how each delivery was answered. Events are delivered in the order of
 // their types, each once: it does not try again. The bodies are those of package
 // asaastest, which has all of Asaas's rules for tests, made today. Each command makes a new
-// charge, which all its events are about; -set payment.id=… names one that is there. The flags
-// of deliver, with one hyphen or two:
+// charge, which all its events are about; -set payment.id=… names one that is there. Events name
+// no account, as those of before 2026, so that a database takes those of a real account as well;
+// -set account.id=… names one. The flags of deliver, with one hyphen or two:
 //
 //	-to URL             where to deliver
 //	-set path=value     give a field a value: JSON, else a string; again for more fields
@@ -112,7 +113,8 @@ func newCharge(text string) string {
 	return "pay_1_" + base32.StdEncoding.EncodeToString(hash[:])[:14]
 }
 
-// newEvent makes an event of today.
+// newEvent makes an event of today. It names no account: package charges would park the events of the developer's own
+// account after it.
 func (m *maker) newEvent(name, id string, sparse bool, changes ...asaastest.Change) ([]byte, error) {
 	eventType := asaas.EventType(name)
 	if !slices.Contains(asaastest.Types(), eventType) {
@@ -125,7 +127,7 @@ func (m *maker) newEvent(name, id string, sparse bool, changes ...asaastest.Chan
 	case m.serves:
 		charge = newCharge(rand.Text())
 	}
-	changes = append(today(eventType, id, charge), changes...)
+	changes = slices.Concat([]asaastest.Change{asaastest.Delete("account")}, today(eventType, id, charge), changes)
 	if sparse {
 		return asaastest.Sparse(eventType, changes...), nil
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -164,6 +165,36 @@ func TestEachCommandMakesANewChargeUnlessItNamesOne(t *testing.T) {
 	}
 	if string(s.bodies[3]) != string(s.bodies[4]) || len(payments(t, s)[0].Payment.ID) != 20 {
 		t.Errorf("the event is not the same:\n%s\n%s", s.bodies[3], s.bodies[4])
+	}
+}
+
+// A database remembers the account of its events, and parks those of another one: the developer's own must be the first.
+func TestEventsNameNoAccountUnlessAsked(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, http.StatusOK)
+	_, types, _ := fake("types")
+	for _, args := range [][]string{strings.Fields(types), append(strings.Fields(types), "-sparse")} {
+		if status, _, complaints := fake(append(args, "-to", s.url)...); status != 0 {
+			t.Fatal(complaints)
+		}
+	}
+	if status, _, complaints := fake("PAYMENT_RECEIVED", "-to", s.url, "-set", "account.id=a-seller"); status != 0 {
+		t.Fatal(complaints)
+	}
+	for i, body := range s.bodies {
+		var e struct {
+			Event   string
+			Account *struct{ ID string }
+		}
+		if err := json.Unmarshal(body, &e); err != nil {
+			t.Fatal(err)
+		}
+		switch asked := i == len(s.bodies)-1; {
+		case !asked && e.Account != nil:
+			t.Errorf("%s names the account %v", e.Event, *e.Account)
+		case asked && (e.Account == nil || e.Account.ID != "a-seller"):
+			t.Errorf("%s does not name the account that was asked for: %s", e.Event, body)
+		}
 	}
 }
 
