@@ -59,17 +59,19 @@
 //
 // The try is not counted, and everything else stays as it is. The event is stored and answered 200, for the workers,
 // if its try fails or takes longer than [Inbox.AnswerWithin], if an earlier event of its Key is not done or one is
-// being processed, and if no connection is free within a second. So 200 means that the event is done or stored; [Inbox.Accept]
-// returns which. WorkFirst does not promise three things that an inbox without it does:
+// being processed, if the event is paused, and if no connection is free within a second. An event that does not decode
+// or has no handler is stored at once. So 200 means that the event is done or stored; [Inbox.Accept] returns which.
+// WorkFirst does not promise three things that an inbox without it does:
 //
-//   - An event that arrives while an earlier one is tried may be processed first, if that try fails, in the moment before
-//     the earlier one is stored.
+//   - An event that arrives while an earlier one is tried, or waits for a connection, may be processed first: in the
+//     moment before the earlier one is done or stored.
 //   - An event that kills its process in the first try is not stored: the provider delivers it again.
-//   - A handler that is slower than AnswerWithin runs twice. What it does outside of its transaction is done twice.
+//   - A handler that is slower than AnswerWithin runs twice, also at the same time if it does not end with its context
+//     and the workers are another process's. What it does outside of its transaction is done twice.
 //     Package health reports it if more than one in twenty does.
 //
 // If no workers run anywhere, a try that fails is answered 503, and nothing is stored: the provider delivers the event
-// again. An error of [NoRetry] parks the event, and later events of its entity are answered 503 until a person acts,
+// again, and later ones of its entity may be processed before. An error of [NoRetry] parks the event, and later events of its entity are answered 503 until a person acts,
 // unless PassParked is set. Whether workers run elsewhere is asked once a minute. Use this on hosts that run a program
 // only during requests. An event that always fails then keeps failing, until the provider stops its queue.
 //
@@ -93,7 +95,7 @@
 //	                         │        │
 //	            head of its entity   begin + mark done │ handler │ next of its entity + commit
 //
-//	replay     Inbox.Replay → claim these, one as it is begun → attempt → done, or parked again
+//	replay     Inbox.Replay → claim these, one as it is begun → attempt → done, parked, or as it was
 //	requeue    Inbox.Requeue → these are due
 //
 //	relay      ServeHTTP → Source.Open → Relay.Accept → Publisher → answer
@@ -102,7 +104,7 @@
 //
 // Each arrow is a call that returns. An attempt is the same everywhere: first tries, workers and [Inbox.Replay] differ
 // in the statement that marks the event. The mark is the duplicate check: if it changes nothing, the handler does not
-// run. Only [Inbox.DryRun] runs it then, too, and rolls back in any case.
+// run. Only [Inbox.DryRun], which rolls back, and a rerun of package operator run it then, too.
 //
 // An event is done, pending, unhandled, parked or discarded: see [State]. Pending means that workers are to process
 // it; parked, that it failed too often, and that a person decides.
@@ -262,7 +264,7 @@
 //
 //	event handler routes // an event, its provider, and what runs for it
 //	endpoint body observe // a delivery: open, accept, answer; what the application is told
-//	inbox storing first // settings; store and answer; the first try
+//	inbox storing setaside first // settings; store and answer; the first try
 //	attempt statement // begin and mark, handler, commit, hooks: the only place where a handler runs
 //	worker runner work // claim, stay alive, process one claim
 //	list replay discard dryrun prune // operations on stored events; forgetting

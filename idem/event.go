@@ -68,7 +68,7 @@ const (
 	Published Outcome = "published" // confirmed by the broker of a relay; its consumers are next
 	Duplicate Outcome = "duplicate" // the event was stored before; nothing ran
 	Ignored   Outcome = "ignored"   // the application ignores this type; nothing is stored
-	Unknown   Outcome = "unknown"   // the answer to COMMIT was lost, or came too late to count, and Postgres could not be asked; the next delivery or attempt finds out
+	Unknown   Outcome = "unknown"   // of a rerun: the answer to COMMIT was lost, or came too late to count, and Postgres could not be asked
 	Refused   Outcome = "refused"   // not genuine; nothing is stored
 	Rejected  Outcome = "rejected"  // not a delivery at all: wrong method
 )

@@ -49,33 +49,47 @@ func (i *Inbox) workFirst(ctx context.Context, e Event) result {
 	})
 }
 
-// tryUntilMarked makes the first try of an event. One that may not begin now is left to workers. Where none run, it
-// waits.
+// tryUntilMarked makes the first try of an event. One that may not begin within a second is left to workers. Where none
+// run, it goes on trying for AnswerWithin.
 func (i *Inbox) tryUntilMarked(ctx context.Context, e Event, work Work) verdict {
-	ctx, cancel := context.WithTimeout(ctx, min(i.AnswerWithin, maxAnswerWithin))
+	if answer, ok := ctx.Deadline(); ok {
+		limited, cancel := context.WithDeadline(ctx, answer.Add(-toStoreTime))
+		defer cancel()
+		ctx = limited
+	}
+	within := min(i.AnswerWithin, maxAnswerWithin)
+	waiting, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	toStore := int32(1) // a connection
 	for tries := 1; ; tries++ {
 		v := verdict{outcome: notMarked}
-		if i.mayTry(toStore) || i.hasWorkers(ctx) && i.awaitTurn(ctx, toStore) {
-			v = i.try(ctx, e, work)
+		if i.mayTry(toStore) || i.hasWorkers(waiting) && i.awaitTurn(waiting, toStore) {
+			v = i.try(ctx, e, work, within)
 		}
-		if v.outcome != notMarked || v.found.State != "" || i.hasWorkers(ctx) || !pause(ctx, tries) {
+		if v.outcome != notMarked || v.found.State != "" || i.hasWorkers(waiting) || !pause(waiting, tries) {
 			return v
 		}
 		toStore = 0
 	}
 }
 
+const (
+	// toStoreTime is what is left of the time of an answer after a first try, to roll back, to end a session and to store
+	// the event.
+	toStoreTime = 3 * time.Second
+
+	maxAnswerWithin = answerTime - toStoreTime - turnTime
+)
+
 // errBusy is the error of an event that was not tried, where no workers would process it.
-var errBusy = errors.New("an earlier event of the same entity is not done, one is being processed, or no connection is free, " +
-	"and no workers run: the event must be delivered again")
+var errBusy = errors.New("an earlier event of the same entity is not done, one is being processed, the event is paused, or no connection is free, " +
+	"and no workers are known to run: the event must be delivered again")
 
 // storeTried stores an event after its first try, for workers.
 func (i *Inbox) storeTried(ctx context.Context, e Event, v verdict) result {
 	r := i.store(ctx, e, v.begun)
 	switch {
-	case r.outcome == Pending:
+	case r.outcome == Pending, r.outcome == Duplicate && pgtx.WorkFailed(v.err): // done by the handler, with a COMMIT of its own
 		r.err = v.err
 	case r.outcome == Retrying && v.err != nil:
 		r.err = errors.Join(v.err, r.err)
@@ -89,9 +103,9 @@ func (i *Inbox) isDone(ctx context.Context, e Event) bool {
 	return err == nil && found.State == store.Done
 }
 
-// try makes a first try of an event whose turn it is, until ctx ends. If it may not begin now, no handler runs, and the
+// try makes a first try of an event whose turn it is, within a time. If it may not begin now, no handler runs, and the
 // outcome is notMarked.
-func (i *Inbox) try(ctx context.Context, e Event, work Work) verdict {
+func (i *Inbox) try(ctx context.Context, e Event, work Work, within time.Duration) verdict {
 	defer i.leaveTurn()
 	key := e.row().RowKey()
 	if i.runsFirst(key) || !processSolo.TryEnter() {
@@ -106,49 +120,61 @@ func (i *Inbox) try(ctx context.Context, e Event, work Work) verdict {
 			return work(ctx, tx)
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	v := i.execute(ctx, attempt{event: e, row: e.row(), work: watched(work), around: watched})
-	if v.outcome != notMarked {
+	if !v.begun.IsZero() {
 		i.slow.Add(v.outcome != Done && ctx.Err() != nil)
 	}
 	return v
 }
 
-// runsFirst reports whether the handler of an event's first try is running: no attempt begins beside it. After Timeout
-// it is taken for one that never returns; its transaction has long ended.
+// runsFirst reports whether the handler of an event's first try is running in this process, where no attempt begins
+// beside it. After Timeout it is taken for one that never returns; its transaction has long ended.
 func (i *Inbox) runsFirst(key string) bool {
 	began, runs := i.firsts.Load(key)
 	return runs && time.Since(began.(time.Time)) < i.Timeout
 }
 
-// maxAnswerWithin leaves four seconds to roll back, to end a session and to store the event.
-const maxAnswerWithin = 5 * time.Second
-
-// mayTry counts a first try, and reports whether it may begin. First tries leave the workers of this process their
+// mayTry counts a first try, and reports whether it may begin. First tries leave the workers of this inbox their
 // connections, and toStore others to store events, if there are as many.
 func (i *Inbox) mayTry(toStore int32) bool {
 	pool := i.pool.Stat()
 	spare := pool.MaxConns() - toStore
-	if n := i.tries.Add(1); n > max(1, spare-i.working.Load()) || pool.AcquiredConns() >= max(1, spare) || i.outage().IsWhole() {
-		i.tries.Add(-1)
+	if pool.AcquiredConns() >= max(1, spare) || i.outage().IsWhole() {
 		return false
 	}
-	return true
+	for most := max(1, spare-i.working.Load()); ; {
+		n := i.tries.Load()
+		if n >= most {
+			return false
+		}
+		if i.tries.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
 }
 
-// turnTime is the time for which a first try waits for its turn: in a burst that takes milliseconds, and storing the
-// event instead would cost three times as much. It is short for handlers that stand still.
-const turnTime = time.Second
+const (
+	// turnTime is the time for which a first try waits for its turn: in a burst that takes milliseconds, and storing the
+	// event instead would cost three times as much. It is short for handlers that stand still.
+	turnTime = time.Second
 
-// awaitTurn is mayTry, and waits for the end of another first try.
+	// lookAgain is the time after which it looks for a connection that others than first tries have given back.
+	lookAgain = 20 * time.Millisecond
+)
+
+// awaitTurn is mayTry, and waits.
 func (i *Inbox) awaitTurn(ctx context.Context, toStore int32) bool {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()
 	for !i.mayTry(toStore) {
-		if i.tries.Load() == 0 || i.outage().IsWhole() {
+		if i.outage().IsWhole() {
 			return false
 		}
 		select {
 		case <-i.turn:
+		case <-time.After(lookAgain):
 		case <-ctx.Done():
 			return false
 		}

@@ -103,7 +103,8 @@ func AfterCommit(ctx context.Context, f func(ctx context.Context)) {
 }
 
 // NoRetry wraps the error of a handler whose event must not be tried again. The event is parked immediately,
-// with its payload, for Replay. A nil err stays nil.
+// with its payload, for Replay. Only after a first try of WorkFirst do workers run the handler once more, as the try is
+// not counted. A nil err stays nil.
 func NoRetry(err error) error {
 	if err == nil {
 		return nil

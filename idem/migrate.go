@@ -73,7 +73,8 @@ func MigrateSchema(ctx context.Context, db interface {
 
 // WatchCommits has a pool notice commits whose wait for the synchronous replica was canceled, with
 // pg_cancel_backend for example. Postgres reports success for such a commit, though a promoted replica may
-// lack it. With WatchCommits the outcome is [Unknown], and the delivery is not acknowledged:
+// lack it. With WatchCommits the event is not done then, and the delivery is not acknowledged, unless its row says so
+// after another wait:
 //
 //	config, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
 //	…

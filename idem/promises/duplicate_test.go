@@ -131,12 +131,12 @@ func TestSlowEventHasOneConnectionHoweverManyDuplicatesItHas(t *testing.T) {
 	for range 100 {
 		deliveries.Go(func() { s.wantAnswer(paid("slow"), http.StatusOK) })
 	}
-	for i := range 20 {
+	for i := range 5 { // within the time of the first try
 		s.wantAnswer(about(fmt.Sprint(i), "paid", fmt.Sprint(i)), http.StatusOK)
 	}
 	close(release)
 	deliveries.Wait()
-	s.wantEffects(21)
+	s.wantEffects(6)
 }
 
 func TestPoolOfOneConnectionIsEnough(t *testing.T) {

@@ -104,13 +104,15 @@ func TestFirstTriesThatTakeLongerThanAnswerWithinMakeHealthRed(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.workersElsewhere("notes")
+	ran := 0
 	s.on(func(ctx context.Context, _ pgx.Tx, _ *note) error {
+		ran++
 		<-ctx.Done()
 		return ctx.Err()
 	})
 	s.first.AnswerWithin = 20 * time.Millisecond
-	for n := range 20 {
-		if n == 19 {
+	for n := 0; ran < 20; n++ { // a try of which the time is over before its handler runs says nothing
+		if ran == 19 {
 			s.wantHealth("19 are too few to say", s.newHealth(s.first), "", "")
 		}
 		s.wantAnswer(about(fmt.Sprint(n), "paid", fmt.Sprint(n)), http.StatusOK)

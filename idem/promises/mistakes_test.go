@@ -384,8 +384,8 @@ func endingUnseen() (all []mistake) {
 
 // hanging are mistakes that last until the handler's time is over.
 var hanging = testkit.First(1, []mistake{
-	{"waits for its context", "it is its time, and no other's", "the time of the handler, Timeout, was over", func(ctx context.Context, _ pgx.Tx) error { <-ctx.Done(); return ctx.Err() }},
-	{"waits in SQL", "Postgres works on", "the time of the handler, Timeout, was over", executing(`select pg_sleep(600)`)},
+	{"waits for its context", "it is its time, and no other's", "the time of the handler was over", func(ctx context.Context, _ pgx.Tx) error { <-ctx.Done(); return ctx.Err() }},
+	{"waits in SQL", "Postgres works on", "the time of the handler was over", executing(`select pg_sleep(600)`)},
 	{"ignores its context", "it is left behind, and its connection closed", "the handler did not return in time", func(context.Context, pgx.Tx) error { select {} }},
 	{"ignores its context in SQL", "it is left behind, and Postgres, too", "the handler did not return in time", func(_ context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(context.Background(), `select pg_sleep(600)`)

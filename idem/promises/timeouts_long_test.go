@@ -74,11 +74,11 @@ func TestErrorOfATimeoutSaysWhatTookHowLongAndWhatToDo(t *testing.T) {
 				_, err := tx.Exec(ctx, `select pg_sleep(60)`)
 				return err
 			},
-			[]string{"the time of the handler, Timeout, was over after ", "s: see what it waited for, a lock or a slow query for example, or raise Timeout: "},
+			[]string{"the time of the handler was over after ", "s: see what it waited for, a lock or a slow query for example, or raise Timeout (in a first try AnswerWithin): "},
 		},
 		"a request with the context": {
 			func(ctx context.Context, _ pgx.Tx, _ *note) error { <-ctx.Done(); return ctx.Err() },
-			[]string{"the time of the handler, Timeout, was over after ", "or raise Timeout: "},
+			[]string{"the time of the handler was over after ", "or raise Timeout (in a first try AnswerWithin): "},
 		},
 		"what ignores its context": {
 			func(context.Context, pgx.Tx, *note) error { <-hang; return nil },

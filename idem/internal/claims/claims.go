@@ -124,7 +124,7 @@ func (s *Signs) Lost(now time.Time) {
 	}
 }
 
-// Solo counts the attempts of workers, and lets one of them run alone.
+// Solo counts the attempts of workers and first tries, and lets one of them run alone.
 //
 // An event that killed its process twice is tried alone, so that no event beside it is blamed. Other events
 // wait meanwhile, and so the time alone is bounded. A process dies as a whole, and so all inboxes of a

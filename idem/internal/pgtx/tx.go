@@ -115,7 +115,7 @@ func (t *Tx) Run(ctx context.Context, work func(context.Context, pgx.Tx) error) 
 	case !returned:
 		err = fmt.Errorf("%w: after %s it was left behind, because what it waits for does not end with its context", ErrTimedOut, time.Since(start).Round(time.Millisecond))
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
-		err = fmt.Errorf("the time of the handler, Timeout, was over after %s: see what it waited for, a lock or a slow query for example, or raise Timeout: %w",
+		err = fmt.Errorf("the time of the handler was over after %s: see what it waited for, a lock or a slow query for example, or raise Timeout (in a first try AnswerWithin): %w",
 			time.Since(start).Round(time.Millisecond), err)
 	case err == nil && inUse:
 		err = ErrBusy

@@ -39,7 +39,7 @@ select pid, started_at, path, role, strict, waits from marked`
 }
 
 // isEarlier is the condition of events in lane $5 that are before an event $1 of the time $6 that is stored
-// now. An event does not wait for itself: the insert waits for the other attempt.
+// now. An event does not wait for itself: if it is stored, the insert does nothing.
 const isEarlier = `p.lane = $5 and p.event <> $1 and (` + order + `) < (coalesce($6, now()), now(), $1)`
 
 // Stored chooses how [MarkStored] marks.
