@@ -36,7 +36,7 @@ func (i *Inbox) Examine(ctx context.Context, limits check.Limits) []check.Result
 		x.examineBroker(broker)
 	case limits.MaxFailures > 0:
 		n := i.failing.Since(max(limits.MaxFailing, time.Minute))
-		x.add("handlers", n < limits.MaxFailures, fmt.Sprintf("%d events have failed in a row in the workers of this process", n),
+		x.add("handlers", n < limits.MaxFailures, inARow(n, "event", "events")+" in the workers of this process",
 			"see the errors in this application's log, and put right what they have in common")
 	}
 	if i.WorkFirst {
@@ -70,10 +70,17 @@ func (x *examination) add(name string, healthy bool, says, remedy string) *check
 	return &x.checks[len(x.checks)-1]
 }
 
+func inARow(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one + " has failed"
+	}
+	return fmt.Sprintf("%d %s have failed in a row", n, more)
+}
+
 // examineDeliveries checks that genuine deliveries are acknowledged, and names the reasons if not.
 func (ep *Endpoint) examineDeliveries(x *examination) {
 	n, reasons, hint := ep.failures.InARow()
-	healthy, says := n < x.limits.MaxFailures, fmt.Sprintf("%d deliveries have failed in a row", n)
+	healthy, says := n < x.limits.MaxFailures, inARow(n, "delivery", "deliveries")
 	if n > 0 {
 		says += ": " + reasons
 	}
