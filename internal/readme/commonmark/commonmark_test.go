@@ -30,7 +30,7 @@ func TestNoPageShowsMarkupAsItWasTyped(t *testing.T) {
 // typed says where a reader would see markup that was meant for the parser.
 func (p *page) typed() (found []string) {
 	say := func(n ast.Node, text string) {
-		for _, markup := range []string{"**", "](", "`"} {
+		for _, markup := range []string{"**", "](", "`", "<<<<<<<"} {
 			if strings.Contains(text, markup) {
 				found = append(found, fmt.Sprintf("%s:%d: a reader sees %s in: %.120s", p.name, p.line(n), markup, text))
 			}
@@ -59,6 +59,7 @@ func TestMarkupThatAReaderWouldSeeIsFound(t *testing.T) {
 		why, text string
 		want      int
 	}{
+		{"a merge with a conflict", "| a |\n|---|\n| b |\n<<<<<<< HEAD\n| c |\n=======\n| d |\n>>>>>>> other\n", 1},
 		{"plain text", "A *word*, a **second**, `code ** ](` and a [link](page.md).\n", 0},
 		{"a comment on a line of its own", "<!-- before -->\n\n**Text** and `code`.\n\n<!-- end -->\n", 0},
 		{"a comment begins a line of text: all of it is HTML", "<!-- before -->**Status** <!-- end -->of `code`, a [link](page.md).\n", 3},
