@@ -63,7 +63,7 @@ func (i *Inbox) tryUntilMarked(ctx context.Context, e Event, work Work) verdict 
 	toStore := int32(1) // a connection
 	for tries := 1; ; tries++ {
 		v := verdict{outcome: notMarked}
-		if i.mayTry(toStore) || i.hasWorkers(waiting) && i.awaitTurn(waiting, toStore) {
+		if ctx.Err() == nil && (i.mayTry(toStore) || i.hasWorkers(waiting) && i.awaitTurn(waiting, toStore)) {
 			v = i.try(ctx, e, work, within)
 		}
 		if v.outcome != notMarked || v.found.State != "" || i.hasWorkers(waiting) || !pause(waiting, tries) {
