@@ -139,7 +139,7 @@ func newTab(t testing.TB) *tab {
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1200, 850)); err != nil { // makes the tab, without a time-out
 		t.Fatal(err)
 	}
-	b.ctx, cancel = context.WithTimeout(ctx, 2*time.Minute)
+	b.ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(cancel)
 	return b
 }
