@@ -71,9 +71,10 @@
 //     Package health reports it if more than one in twenty does.
 //
 // If no workers run anywhere, a try that fails is answered 503, and nothing is stored: the provider delivers the event
-// again, and later ones of its entity may be processed before. An error of [NoRetry] parks the event, and later events of its entity are answered 503 until a person acts,
-// unless PassParked is set. Whether workers run elsewhere is asked once a minute. Use this on hosts that run a program
-// only during requests. An event that always fails then keeps failing, until the provider stops its queue.
+// again, and later ones of its entity may be processed before it. An error of [NoRetry] parks the event, and later
+// events of its entity are answered 503 until a person acts, unless PassParked is set. Whether workers run elsewhere is
+// asked once a minute. Use this on hosts that run a program only during requests. An event that always fails then keeps
+// failing, until the provider stops its queue.
 //
 // # While Postgres is unavailable
 //

@@ -74,8 +74,8 @@ func (i *Inbox) tryUntilMarked(ctx context.Context, e Event, work Work) verdict 
 }
 
 const (
-	// toStoreTime is what is left of the time of an answer after a first try, to roll back, to end a session and to store
-	// the event.
+	// toStoreTime is left of the time of an answer after a first try, to roll back, to end a session and to store the
+	// event.
 	toStoreTime = 3 * time.Second
 
 	maxAnswerWithin = answerTime - toStoreTime - turnTime

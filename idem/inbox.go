@@ -38,8 +38,8 @@ type Inbox struct {
 	// done are committed, and the answer is 200. It costs a third of what storing an event and processing it costs, and
 	// half of the time. The first try is not an attempt, and is not counted. An event is stored and answered 200, for
 	// the workers to process, if its try fails or takes longer than AnswerWithin, if an earlier event of its Key is not
-	// done or one is being processed, and if no connection is free for it within a second. See "Work first" in the package's
-	// documentation for what WorkFirst does not promise. Default: false.
+	// done or one is being processed, if it is paused, and if no connection is free for it within a second. See "Work
+	// first" in the package's documentation for what WorkFirst does not promise. Default: false.
 	WorkFirst bool
 
 	// AnswerWithin is the time that a first try may take, 5 seconds at most. Then it is rolled back, the event is

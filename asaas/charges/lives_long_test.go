@@ -20,6 +20,7 @@ func TestALifeIsBookedOnceHoweverConnectionsEnd(t *testing.T) {
 	for _, life := range asaastest.Lives("order-1") {
 		if life.Name == "a Pix" {
 			idemtest.ExactlyOnce(t, newShop(t), life.Requests("/webhooks/asaas", "token"), hasEnded(life))
+			idemtest.ExactlyOnceInbox(t, newShop(t), life.Requests("/webhooks/asaas", "token"), hasEnded(life))
 		}
 	}
 }

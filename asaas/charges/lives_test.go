@@ -103,8 +103,8 @@ func inEveryOrder(t *testing.T, pool *pgxpool.Pool, test func(tx pgx.Tx, life as
 }
 
 // mostOrders is the number of orders of one life that are tried: the given one and its reverse, or with the build tag
-// long all of three events, and six of more.
-var mostOrders = testkit.Size(2, 6)
+// long all of three events, and eight of more.
+var mostOrders = testkit.Size(2, 8)
 
 // spellings are the ways in which the events of a life tell their order.
 var spellings = map[string]func([][]byte) [][]byte{

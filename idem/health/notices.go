@@ -21,7 +21,7 @@ const (
 	gone    = time.Hour       // of a check that no process has any more
 )
 
-// sight is what a look at health has found: the worst result of each check. Two parts may have checks of one name.
+// sight holds the findings of a look at health: the worst result of each check. Two parts may have checks of one name.
 type sight map[store.NoticeKey]check.Result
 
 func newSight(results ...[]check.Result) sight {

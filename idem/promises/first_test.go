@@ -239,6 +239,25 @@ func TestHandlersThatWaitForOneRowLeaveAConnectionToStoreEvents(t *testing.T) {
 	s.until(`select count(*) = 16 from effects`)
 }
 
+// The handler has taken the transaction away. Its event is done, and an error that nobody sees would stay for ever.
+func TestHandlerThatCommitsByItselfInAFirstTryIsToldBesideWorkers(t *testing.T) {
+	t.Parallel()
+	s := newFirstApp(t)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if err := pay(ctx, tx, n); err != nil {
+			return err
+		}
+		_, err := tx.Conn().Exec(ctx, `commit`)
+		return err
+	})
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantState("e1", idem.StateDone)
+	s.wantEffects(1)
+	if !strings.Contains(s.logged(), "level=ERROR") {
+		t.Errorf("nobody is told:\n%s", s.logged())
+	}
+}
+
 // Each that is stored instead costs three times as much, when there is the least time for it.
 func TestFirstTriesOfABurstWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
