@@ -172,6 +172,11 @@ func TestWhatItSaysOfTheRoleAndTheSettingsCures(t *testing.T) {
 			check:  "rights", evidence: "may not insert, delete on idem_payloads",
 		},
 		{
+			name:   "a right that each delivery needs, to see what is paused",
+			damage: func(p *patient) { p.role(mayAll + `; revoke select on idem_pauses from ROLE`) },
+			check:  "rights", evidence: "may not select on idem_pauses",
+		},
+		{
 			name:   "autovacuum of a table",
 			damage: func(p *patient) { p.exec(`alter table idem_payloads set (autovacuum_enabled = off)`) },
 			check:  "autovacuum", evidence: "autovacuum_enabled is off for idem_payloads",

@@ -79,7 +79,7 @@ func migrationFiles() []string {
 // The rights that the application's role needs. A role that may change nothing is a person's.
 const rights = `
 with tables (name) as (
-	select * from unnest(array['idem_events', 'idem_payloads', 'idem_archive', 'idem_workers', 'idem_prunes', 'idem_notices', 'idem_audit', 'idem_audit_events', 'idem_migrations']) name
+	select * from unnest(array['idem_events', 'idem_payloads', 'idem_archive', 'idem_workers', 'idem_prunes', 'idem_pauses', 'idem_notices', 'idem_audit', 'idem_audit_events', 'idem_migrations']) name
 	where to_regclass(name) is not null
 ), rights as (
 	select name, verb, place, has_table_privilege(to_regclass(name), verb) as has
