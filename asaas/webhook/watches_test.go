@@ -3,8 +3,11 @@ package webhook_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -49,17 +52,26 @@ func TestWatchesSayWhatKeepsEventsAwayByAccount(t *testing.T) {
 		}
 		ids, keys := map[string]string{}, map[string]string{}
 		var order []string
+		var mu sync.Mutex // guards order and keys
+		join := func(name, key string) {
+			mu.Lock()
+			defer mu.Unlock()
+			keys[name], order = key, append(order, name)
+		}
 		add := func(name string) {
 			a := fake.AddAccount(name)
 			ids[name] = fake.AddWebhook(asaastest.Webhook{Account: a.ID, Name: name, URL: want(name).URL, Token: "t"})
-			keys[name], order = a.APIKey, append(order, name)
+			join(name, a.APIKey)
 		}
 		for n := range 8 {
 			add(fmt.Sprintf("seller-%d", n+1))
 		}
 		way := &oneAtATime{RoundTripper: fake.Transport()}
 		list := func(yield func(string, string) bool) {
-			for _, name := range order {
+			mu.Lock()
+			names, keys := slices.Clone(order), maps.Clone(keys)
+			mu.Unlock()
+			for _, name := range names {
 				if !yield(name, keys[name]) {
 					return
 				}
@@ -99,8 +111,10 @@ func TestWatchesSayWhatKeepsEventsAwayByAccount(t *testing.T) {
 		}
 
 		// A key that Asaas does not take any more, and one that is none: for an hour they may be a fault of Asaas's.
+		mu.Lock()
 		key := keys["seller-2"]
 		keys["seller-2"], keys["seller-3"] = "$aact_hmlg_gone", "a key in words"
+		mu.Unlock()
 		if err := fake.ClientOf(keys["seller-4"]).DeleteWebhook(ctx, ids["seller-4"]); err != nil {
 			t.Fatal(err)
 		}
@@ -114,8 +128,10 @@ func TestWatchesSayWhatKeepsEventsAwayByAccount(t *testing.T) {
 		}
 
 		// What is repaired is sound; an account that joins is watched, one that leaves is not.
+		mu.Lock()
 		keys["seller-2"] = key
 		order = order[:2]
+		mu.Unlock()
 		add("seller-9")
 		round()
 		says(true, "of 3 accounts")
@@ -132,7 +148,7 @@ func TestWatchesSayWhatKeepsEventsAwayByAccount(t *testing.T) {
 		}
 		for n := range 4 {
 			name := fmt.Sprintf("new-%d", n)
-			keys[name], order = fake.AddAccount(name).APIKey, append(order, name)
+			join(name, fake.AddAccount(name).APIKey)
 		}
 		round()
 		says(false, "of 7 accounts 7: seller-1: ", "; and 2 more")
