@@ -2,10 +2,12 @@ package idemcmd
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,40 +18,77 @@ import (
 	"github.com/paghooks/paghooks/internal/testkit"
 )
 
-func TestEraseAsksAlsoAboutASingleEvent(t *testing.T) {
+// Ctrl-C at the question is an answer, too.
+func TestASignalAtTheQuestionChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.badNight()
-	s.wantSays(command.Misused, "nobody is at a terminal to confirm it", "erase", "-reason", "request 17", "bad_2", "-discard")
-	s.types = "n\n"
-	s.wantSays(command.Failed, "Erase this event?", "erase", "-reason", "request 17", "bad_2", "-discard")
-	s.wantText(`select state from idem_events where event like '%/bad_2'`, "parked")
-	s.types = "y\n"
-	s.wantSays(command.Done, "This cannot be undone.\nIt stays that they came", "erase", "-reason", "request 17", "-as", "ana", "bad_2", "-discard")
-	s.wantText(`select state || ': ' || last_error from idem_events where event like '%/bad_2'`, "discarded: discarded: erased")
-	s.wantText(`select string_agg(actor || ' ' || action || ' ' || events::text || ' ' || reason || ': ' || result, ', ') from idem_audit`,
-		"ana erase {notes//bad_2} request 17: 1 erased")
-}
-
-func TestEraseIsToldWhatAndWhy(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	s.wantSays(command.Misused, "give a -reason", "erase", "-yes", "bad_2")
-	s.wantSays(command.Misused, "say what to erase", "erase", "-yes", "-reason", "request 17")
-	s.wantSays(command.Misused, "say what to erase", "erase", "-yes", "-reason", "request 17", "-account", "store-2")
-	s.wantSays(command.Nothing, "no event matched", "erase", "-yes", "-reason", "request 17", "-entity", "pay_9")
-	s.wantText(`select count(*) from idem_payloads where source <> ''`, "6")
+	ctx, cancel := context.WithCancel(t.Context())
+	s.types = "nothing, ever"
+	p, _, complaints := s.program("requeue")
+	typing, end := io.Pipe()
+	t.Cleanup(func() { _ = end.Close() })
+	p.command.In = readerFunc(func(b []byte) (int, error) { cancel(); return typing.Read(b) })
+	if status := p.run(ctx); status != command.Interrupted || !strings.HasSuffix(complaints.String(), "[y/N] \nidem: nothing was changed: context canceled\n") {
+		t.Errorf("exit status %d, %q", status, complaints)
+	}
 	s.wantText(`select count(*) from idem_audit`, "0")
 }
 
-func TestDiscardSaysHowManyLaterEventsGoOn(t *testing.T) {
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestTwoReceiversOfOneSourceAreAMistake(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	s.badNight()
-	s.types = "n\n"
-	s.wantSays(command.Failed, "Behind them wait 2 events, which would go on.\n", "discard", "-reason", "x", "bad_2", "bad_5&77")
-	s.wantSays(command.Failed, "Behind them wait 0 events, which would go on.\n", "discard", "-reason", "x", "bad_2", "evt_3", "evt_4", "-state", "parked,pending")
+	s.receivers = append(s.receivers, s.receivers[0])
+	s.wantSays(command.Failed, "two receivers of notes: give idemcmd.Main one of them", "stats")
+}
+
+// Redrawing is bounded, and the last line is the whole.
+func TestProgressTellsRateAndTimeLeftOnATerminalOnly(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.exec(`insert into idem_events (event, type, key, state, received_at)
+		select 'notes//' || n, 'paid', '', 'parked', now() + n * interval '1 second' from generate_series(1, 1000) n`)
+	s.exec(`insert into idem_payloads (event, source, received_at, body)
+		select event, 'notes', received_at, '{"id":"x","type":"paid"}' from idem_events`)
+	for _, terminal := range []bool{false, true} {
+		p, _, complaints := s.program("replay", "-dry-run", "-json")
+		clock := time.Unix(0, 0)
+		p.now = func() time.Time { clock = clock.Add(10 * time.Millisecond); return clock }
+		p.progresses = terminal
+		if status := p.run(t.Context()); status != command.Done {
+			t.Fatalf("exit status %d, %s", status, complaints)
+		}
+		drawn := complaints.String()
+		if !terminal {
+			if databaseLine.ReplaceAllString(drawn, "") != "" {
+				t.Errorf("it draws %q", drawn)
+			}
+			continue
+		}
+		lines := strings.Split(strings.TrimSuffix(drawn, "\n"), "\r")[1:]
+		if len(lines) != 101 || lines[50] != "trying notes: 501 of 1,000 (50 %), 100/s, 4 s left" || lines[100] != "trying notes: 1,000 of 1,000 (100 %), 100/s, less than 1 s left" {
+			t.Errorf("%d lines, %q, %q", len(lines), lines[50:51], lines[len(lines)-1])
+		}
+	}
+}
+
+func TestMigrateByARoleThatMayAndThePrintForOneThatMayNot(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.exec(`drop table idem_migrations`)
+	s.want(command.Done, "missing: migrations/00001_idem.sql\n", "", "migrate", "-dry-run")
+	s.want(command.Done, `{"migration":"migrations/00001_idem.sql","dry_run":false}`+"\n", "", "migrate", "-json")
+	s.want(command.Done, "All migrations are applied.\n", "", "migrate")
+	p, out, _ := s.program()
+	p.Args = []string{"migrate", "-print", "-database", "postgres://127.0.0.1:1/nobody"} // it needs none
+	if status := p.run(t.Context()); status != command.Done {
+		t.Errorf("exit status %d", status)
+	}
+	s.exec(out.String())
 }
 
 // taken notes what is published.
@@ -60,7 +99,7 @@ func (b *taken) Publish(_ context.Context, m broker.Message) error {
 	return nil
 }
 
-// open is a source that takes every delivery.
+// openNotes is a source that takes every delivery.
 type openNotes struct{ idem.Routes }
 
 func (*openNotes) Name() string { return "notes" }
@@ -71,7 +110,6 @@ func (*openNotes) Open(*http.Request) (idem.Event, error) {
 func TestReadmitAcceptsWhatTheRightSecretVerifies(t *testing.T) { // not parallel: it sets the environment
 	const right, wrong = "the-secret-of-the-relay-in-front-of-it", "another-secret-of-thirty-two-characters"
 	s := newShop(t)
-	testkit.KeepAlive(s, s.pool, "notes")
 	var published taken
 	r := relay.New(&openNotes{}, &published, right)
 	r.Logger = nil
@@ -83,123 +121,29 @@ func TestReadmitAcceptsWhatTheRightSecretVerifies(t *testing.T) { // not paralle
 			t.Fatal(err)
 		}
 	}
-	for _, step := range []struct {
+	id := strings.TrimPrefix(s.text(`select event from idem_events`), "notes//")
+	for _, c := range []struct {
 		secrets string
-		args    []string
-		status  int
-		says    string
+		step
 	}{
-		{"", []string{"readmit"}, command.Misused, "IDEM_RELAY_SECRETS is not set"},
-		{"short", []string{"readmit", "-yes"}, command.Failed, "idem: a secret of Readmit has 5 characters"},
-		{wrong, []string{"readmit", "-yes"}, command.Failed, "1 of the 1 event of notes left alone: set aside still"},
-		{right, []string{"readmit", "-dry-run"}, command.Done, "would be verified again"},
-		{wrong + " " + right, []string{"readmit", "-as", "ana", "-yes"}, command.Done, "1 event of notes: accepted"},
-		{right, []string{"readmit"}, command.Nothing, ""},
+		{"", step{reason: "it needs a secret", args: "readmit", status: command.Misused, says: "idem: IDEM_RELAY_SECRETS is not set: …"}},
+		{right, step{reason: "and workers", args: "readmit -yes", status: command.Failed, says: "idem: …no workers of this source are alive…"}},
+		{right, step{reason: "a look at it needs nobody", args: "readmit -dry-run", out: "1 event of notes.\n…would be verified again…"}},
+		{right, step{reason: "without a person it changes nothing", args: "readmit", status: command.Misused, says: "1 event of notes.\n…" + nobody}},
+		{"short", step{reason: "a short secret is a mistake", args: "readmit -yes -without-workers", status: command.Failed, says: "idem: a secret of Readmit has 5 characters…", effect: "ana readmit: …failed: …"}},
+		{wrong, step{
+			reason: "what is not genuine stays", args: "readmit -yes -without-workers", status: command.Failed, out: "0 events of notes: accepted\n",
+			says: "idem: 1 of the 1 event of notes left alone: set aside still: …", effect: "ana readmit: 0 accepted, 1 left",
+		}},
+		{wrong + " " + right, step{
+			reason: "one of several is the right one", types: "y\n", args: "readmit -without-workers", out: "1 event of notes: accepted\n", says: "…Readmit this event? [y/N] ",
+			effect: "relayed_1 pending, " + id + " discarded; ana readmit: 1 accepted, 0 left",
+		}},
+		{right, step{reason: "once", args: "readmit", status: command.Nothing, says: "idem: no event matched…"}},
 	} {
-		t.Setenv("IDEM_RELAY_SECRETS", step.secrets)
-		status, out, complaints := s.idem(step.args...)
-		if status != step.status || !strings.Contains(out+complaints, step.says) {
-			t.Errorf("idem %q: exit status %d, %s%s, want %d and %q", step.args, status, out, complaints, step.status, step.says)
-		}
+		t.Setenv("IDEM_RELAY_SECRETS", c.secrets)
+		s.step(c.step)
 	}
-	s.wantText(`select string_agg(state, ' ' order by event) from idem_events where type in ('paid', 'paghooks.set_aside')`, "pending discarded") // by key: that of the event, that of the message
-	s.wantText(`select actor || ' ' || action || ' ' || result from idem_audit where actor = 'ana'`, "ana readmit 1 accepted, 0 left")
-}
-
-// Of the messages that were shown, one is given up while the question stands, and another one comes.
-func TestReadmitLeavesWhatWasNotShown(t *testing.T) { // not parallel: it sets the environment
-	const secret = "the-secret-of-the-relay-in-front-of-it"
-	t.Setenv("IDEM_RELAY_SECRETS", secret)
-	s := newShop(t)
-	setAside := func(text string) {
-		t.Helper()
-		if err := relay.To(s.inbox, secret)(t.Context(), broker.Message{Body: []byte(text)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	setAside("one")
-	setAside("two")
-	p, _, complaints := s.program("readmit", "-as", "ana", "-without-workers")
-	p.command.Asks, p.command.In = true, readerFunc(func(b []byte) (int, error) {
-		s.exec(`delete from idem_payloads where event = (select min(event) from idem_events);
-			update idem_events set state = 'discarded' where event = (select min(event) from idem_events)`)
-		setAside("three")
-		return copy(b, "y\n"), nil
-	})
-	status := p.run(t.Context())
-	for _, says := range []string{
-		"idem: 1 of the 2 events of notes left alone:", "idem: 1 event of notes came since, left alone", "idem: 1 of the 2 events of notes left alone: set aside still",
-	} {
-		if status != command.Failed || !strings.Contains(complaints.String(), says) {
-			t.Errorf("exit status %d, %s, want it to say %q", status, complaints, says)
-		}
-	}
-	s.wantText(`select result from idem_audit`, "0 accepted, 1 left")
-}
-
-// An account has been without a scope, and gets one.
-func TestRescopeMovesAnAccountOnceAPersonHasSeenWhat(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.accept("e1 paid o1", "e2 paid o1", "shop-2 e1 paid o1")
-	want := func(events string) {
-		t.Helper()
-		s.wantText(`select string_agg(event, ' ' order by event) from idem_events`, events)
-	}
-	args := []string{"rescope", "-source", "notes", "-account", "", "-to-account", "shop-1", "-as", "ana", "-reason", "a second shop"}
-	s.types = "n\n"
-	if status, _, complaints := s.idem(args...); status != command.Failed || !strings.Contains(complaints, "2 events of notes.\n"+
-		"All of account \"\" would be moved to notes \"shop-1\". Every process that receives or processes events of the source has to be stopped,") {
-		t.Errorf("exit status %d: %s", status, complaints)
-	}
-	want("notes//e1 notes//e2 notes/shop-2/e1")
-	if status, out, _ := s.idem(append(args, "-dry-run")...); status != command.Done || !strings.HasPrefix(out, "2 events of notes.\n") {
-		t.Errorf("exit status %d: %s", status, out)
-	}
-	want("notes//e1 notes//e2 notes/shop-2/e1")
-	s.types = "y\n"
-	if status, out, _ := s.idem(args...); status != command.Done || out != "2 events of notes: moved to notes \"shop-1\"\n" {
-		t.Errorf("exit status %d: %s", status, out)
-	}
-	want("notes/shop-1/e1 notes/shop-1/e2 notes/shop-2/e1")
-	s.wantText(`select actor || ': ' || action || ' ' || filter || ', ' || reason || ', ' || result from idem_audit`,
-		`ana: rescope notes without a scope to notes "shop-1", a second shop, 2 moved`)
-	if o, err := s.inbox.Accept(t.Context(), idem.Event{Source: "notes", Scope: "shop-1", ID: "e1", Type: "paid", Key: "o1"}); o != idem.Duplicate || err != nil {
-		t.Errorf("it comes again: %s, %v, want a duplicate", o, err)
-	}
-
-	// The other one may not become the same.
-	status, _, complaints := s.idem("rescope", "-account", "shop-2", "-to-account", "shop-1", "-yes")
-	if status != command.Failed || !strings.Contains(complaints, "1 events are stored under both, so they may have been done twice: notes/shop-2/e1: see what was done for each") {
-		t.Errorf("exit status %d: %s", status, complaints)
-	}
-	want("notes/shop-1/e1 notes/shop-1/e2 notes/shop-2/e1")
-	if status, _, _ := s.idem("rescope", "-account", "shop-3", "-to-account", "shop-1"); status != command.Nothing {
-		t.Errorf("exit status %d of an account without events", status)
-	}
-}
-
-func TestRescopeIsToldWhatToMoveWhere(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.accept("e1 paid o1")
-	for _, args := range [][]string{
-		{"rescope"},
-		{"rescope", "-account", ""},
-		{"rescope", "-to-account", "shop"},
-		{"rescope", "-account", "a", "-account", "b", "-to-account", "shop"},
-	} {
-		if status, _, complaints := s.idem(args...); status != command.Misused || !strings.Contains(complaints, "-account and -to-account, once each") {
-			t.Errorf("%q: exit status %d: %s", args, status, complaints)
-		}
-	}
-	s.receivers = nil
-	s.exec(`insert into idem_events (event, type, key, state) values ('asaas//e1', '', '', 'done')`)
-	if status, _, complaints := s.idem("rescope", "-account", "", "-to-account", "shop", "-yes"); status != command.Misused || !strings.Contains(complaints, "-source") {
-		t.Errorf("exit status %d: %s", status, complaints)
-	}
-	s.want(command.Done, "1 event of notes: moved to memos without a scope\n", "", "rescope", "-source", "notes", "-account", "", "-to-account", "", "-to-source", "memos", "-yes")
-	s.wantText(`select string_agg(event, ' ' order by event) from idem_events`, "asaas//e1 memos//e1")
 }
 
 // action records one of bob's that has not ended. seen is its last sign of life, in SQL; it has done
@@ -216,9 +160,8 @@ insert into idem_audit_events (action, event, result) select id, $3, 'done' from
 	}
 }
 
-// A replay that another person stops ends after the event that is being processed. The same command
-// goes on: each event has one effect.
-func TestAReplayIsStoppedFromElsewhereAndTheSameCommandGoesOn(t *testing.T) {
+// How it came to its end, and how to go on.
+func TestAReplayThatIsStoppedFromElsewhereSaysHowFarItCame(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.badNight()
@@ -235,31 +178,13 @@ func TestAReplayIsStoppedFromElsewhereAndTheSameCommandGoesOn(t *testing.T) {
 		status <- code
 	}()
 	<-began
-	s.want(command.Done, "action 1, the replay of bob, is asked to end: idem audit shows when it has\n", "", "stop", "-as", "ana", "-reason", "wrong fix", "1")
-	s.wantSays(command.Failed, "ana has asked for it", "stop", "1")
+	s.want(command.Done, "action 1, the replay of bob, is asked to end: idem audit shows when it has\n", "", "stop", "-as", "ana", "1")
 	close(stopped)
 	if code := <-status; code != command.Failed || !strings.Contains(complaints, "1 of 3 events were replayed") || !strings.Contains(complaints, "stopped by ana") {
 		t.Errorf("the replay that was stopped: exit status %d, %s", code, complaints)
 	}
-	s.wantSays(command.Failed, "the action does not run", "stop", "1")
-
-	s.types = "n\n"
-	s.wantSays(command.Failed, "Replay these 2 events? [y/N] idem: nothing was changed: the answer was not y", "replay", "-type", "paid")
-	s.types = ""
-	s.wantText(`select count(*) from effects where event like 'bad%'`, "1")
-	s.want(command.Done, "2 events of notes: replayed: 2 done, 0 failed, 0 without a handler\n", "", "replay", "-yes", "-as", "ana", "-type", "paid")
-	s.wantText(`select count(*) || ' ' || count(distinct event) from effects where event like 'bad%'`, "3 3")
-	s.wantText(`select string_agg(concat_ws(' ', actor, action, nullif(reason, '')), ', ' order by id) from idem_audit`, "bob replay, ana stop wrong fix, ana replay")
-}
-
-func TestAnActionThatCannotBeStoppedSaysWhy(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	s.action("erase", "now() - interval '1 hour'", "notes//bad_2", "notes//bad_5&77")
-	s.wantSays(command.Misused, "give the number of one action: idem audit prints them", "stop")
-	s.wantSays(command.Misused, "give the number of one action: idem audit prints them", "stop", "evt_1")
-	s.wantSays(command.Nothing, "there is no action 77", "stop", "77")
-	s.wantSays(command.Failed, "the action does not run: it has ended, or its process is dead", "stop", "1")
-	s.wantText(`select count(*) from idem_audit`, "1")
+	s.step(step{
+		reason: "the same command shows the rest, and asks anew", types: "y\n", args: "replay -type paid", out: "2 events of notes: replayed: 2 done, …",
+		says: "2 events of notes.\n…Replay these 2 events? [y/N] ", effect: "bad_5&77 done 1, notes/store-2/bad_6 done 1; ana replay: 2 done, …",
+	})
 }

@@ -3,7 +3,9 @@ package idemcmd
 import (
 	"context"
 	"errors"
-	"io"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,406 +15,392 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
-func TestAPersonIsAskedBeforeSeveralEventsAreTouched(t *testing.T) {
-	t.Parallel()
-	for answer, does := range map[string]bool{"y\n": true, " YES \n": true, "y": true, "\n": false, "n\n": false, "yess\n": false} {
-		s := newShop(t)
-		s.badNight()
-		s.types = answer
-		status, out, complaints := s.idem("requeue", "-as", "ana")
-		if !strings.Contains(complaints, "4 events of notes.\n") || !strings.Contains(complaints, "Requeue these 4 events? [y/N] ") {
-			t.Errorf("%q: it does not show and ask:\n%s", answer, complaints)
-		}
-		if !does {
-			if status != command.Failed || out != "" || !strings.HasSuffix(complaints, "idem: nothing was changed: the answer was not y\n") {
-				t.Errorf("%q: exit status %d, %q, %q", answer, status, out, complaints)
-			}
-			s.wantText(`select count(*) from idem_audit`, "0")
-			continue
-		}
-		if status != command.Done || out != "4 events of notes: requeued for the workers\n" {
-			t.Errorf("%q: exit status %d, %q, %q", answer, status, out, complaints)
-		}
-		s.wantText(`select count(*) from idem_events where state = 'pending'`, "6")
-		s.wantText(`select actor || ' ' || action || ' ' || cardinality(events) || ' ' || result from idem_audit`, "ana requeue 4 4 requeued")
-	}
+// step is a command that a person types, and all that comes of it. In out, says and effect, … stands for any text.
+type step struct {
+	reason string // why it is here
+	types  string // what the person answers; "" is that nobody is at a terminal
+	args   string // "" among them is an empty one; who it is follows them
+	status int
+	out    string // what is on stdout
+	says   string // and on stderr, but for the database
+	effect string // what is changed: events and their states, with the number of their effects; and what the trail has since
+
+	meanwhile string // SQL, while the question stands
+	before    string // SQL
 }
 
-func TestASingleEventIsAskedAboutAsWell(t *testing.T) {
+const (
+	nobody = "idem: nothing was changed: nobody is at a terminal to confirm it: give -yes, or -dry-run to look only\n"
+	no     = "idem: nothing was changed: the answer was not y\n"
+)
+
+// What a verb does to events is proved in package operator: here it is what the command asks, shows and exits with, and
+// that it hands its flags on. Steps of one story follow each other, on a bad night's events.
+func TestEachVerbShowsWhatItDoesAsksAndExitsByWhatCameOfIt(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	for _, verb := range []string{"requeue", "discard", "replay", "acknowledge"} {
-		s.wantSays(command.Misused, "nothing was changed: nobody is at a terminal to confirm it: give -yes, or -dry-run to look only", verb, "bad_2", "-reason", "x")
-		s.types = "n\n"
-		s.wantSays(command.Failed, "this event? [y/N] idem: nothing was changed: the answer was not y", verb, "bad_2", "-reason", "x")
-		s.types = ""
-	}
-	s.wantText(`select count(*) from idem_audit`, "0")
-	s.types = "y\n"
-	s.wantSays(command.Done, "Requeue this event? [y/N] ", "requeue", "bad_2")
-	s.types = ""
-	s.wantText(`select string_agg(action || ' ' || reason, '; ' order by id) from idem_audit`, "requeue ")
-}
-
-func TestWithYesNobodyIsAsked(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	s.want(command.Done, "1 event of notes: requeued for the workers\n", "", "requeue", "-yes", "bad_2")
-	s.want(command.Done, "1 event of notes: discarded\n", "", "discard", "bad_6", "-yes", "-reason", "a test order")
-	s.want(command.Done, "1 event of notes: replayed: 1 done, 0 failed, 0 without a handler\n", "", "replay", "-yes", "bad_5&77")
-	s.wantText(`select string_agg(action || ' ' || reason, '; ' order by id) from idem_audit`, "requeue ; discard a test order; replay ")
-}
-
-func TestADryRunChangesNothing(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	const all = `select string_agg(event || state || attempts || received_at, ' ' order by event) from idem_events`
-	before := s.text(all)
-	for _, args := range [][]string{
-		{"requeue", "-dry-run"},
-		{"replay", "-dry-run"},
-		{"discard", "-dry-run", "-reason", "x", "-state", "parked"},
-		{"prune", "-dry-run", "-retention", "1h", "-allow-processing-twice"},
-		{"requeue", "-dry-run", "bad_2"},
-		{"migrate", "-dry-run"},
-	} {
-		if status, _, complaints := s.idem(args...); status != command.Done {
-			t.Errorf("idem %q: exit status %d: %s", args, status, complaints)
-		}
-	}
-	s.wantText(all, before)
-	s.wantText(`select count(*) from effects where event like 'bad%'`, "0")
-	s.wantText(`select string_agg(action, ' ') from idem_audit`, "dry replay") // handlers ran
-}
-
-func TestTwoReceiversOfOneSourceAreAMistake(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.receivers = append(s.receivers, s.receivers[0])
-	s.wantSays(command.Failed, "two receivers of notes: give idemcmd.Main one of them", "stats")
-}
-
-func TestReplayOfWhatFailsAgainSaysWhyAndExits1(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	s.receivers = []NewReceiver{receiver(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if n.ID == "bad_6" {
-			return pay(ctx, tx, n)
-		}
-		return errors.New("still no such order")
-	})}
-	for _, args := range [][]string{{"replay", "-dry-run"}, {"replay", "-yes"}} {
-		status, out, complaints := s.idem(args...)
-		if status != command.Failed || !strings.Contains(out, "1 done, 2 failed, 1 without a handler\n") {
-			t.Errorf("idem %q: exit status %d, %s", args, status, out)
-		}
-		for _, says := range []string{
-			"  paid bad_2: still no such order\n", "  paid bad_5&77: still no such order\n",
-			"this program has no handler for 1 event, which stay as they are\n", "2 events failed, and stay: idem list shows why\n",
-		} {
-			if !strings.Contains(complaints, says) {
-				t.Errorf("idem %q does not say %q:\n%s", args, says, complaints)
-			}
-		}
-	}
-}
-
-func TestReplayNamesWhatItRunsBehindALaterEvent(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	s.receivers = []NewReceiver{receiver(pay)}
-	s.exec(`insert into idem_events (event, type, key, state, occurred_at)
-		select 'notes/store-2/refund', 'refunded', key, 'done', now() + interval '1 hour' from idem_events where event = 'notes/store-2/bad_6'`)
-	for _, args := range [][]string{{"replay", "-dry-run", "bad_6"}, {"replay", "-yes", "bad_6"}} {
-		_, _, complaints := s.idem(args...)
-		for _, says := range []string{"1 event behind later ones of the same entity, which were done before", "  bad_6 (paid) behind refund (refunded)\n"} {
-			if !strings.Contains(complaints, says) {
-				t.Errorf("idem %q does not say %q:\n%s", args, says, complaints)
-			}
-		}
-	}
-}
-
-func TestPruneForgetsByTheApplicationsSettingsOrTheFlags(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	s.receivers = []NewReceiver{func(pool *pgxpool.Pool) idem.Receiver {
-		i := receiver(pay)(pool).(*idem.Inbox)
-		i.Retention.Events, i.Retention.AllowProcessingTwice = 2*24*time.Hour, true
-		return i
-	}}
-	s.want(command.Done, "0 events of notes: forgotten\n", "", "prune", "-as", "ana")
-	const dayPasses = `update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`
-	s.exec(dayPasses)
-	s.wantSays(command.Misused, "The ages: notes older than 2 d; parked ones: never; the audit trail: 730 d.\nidem: nothing was changed: nobody is at a terminal to confirm it", "prune")
-	s.types = "n\n"
-	s.wantSays(command.Failed, "Prune this event? [y/N] idem: nothing was changed", "prune")
-	s.types = ""
-	s.want(command.Done, "1 event of notes: forgotten\n", "", "prune", "-as", "ana", "-yes")
-	s.wantText(`select string_agg(concat_ws(', ', actor, action, filter, result), '; ' order by id) from idem_audit`,
-		"ana, prune, older than 2 d; parked ones: never; the audit trail: 730 d, 0 forgotten; ana, prune, older than 2 d; parked ones: never; the audit trail: 730 d, 1 forgotten")
-	s.exec(dayPasses)
-	s.want(command.Done, "1 event of notes: forgotten\n", "", "prune", "-retention", "12h", "-allow-processing-twice", "-parked-retention", "4d", "-yes")
-	s.wantText(`select string_agg(substring(event from '[^/]*$'), ' ' order by event) from idem_events`, "bad_5&77 evt_3 evt_4 evt_7 bad_6")
-}
-
-// The doctor sends people here who have deleted rows by hand.
-func TestPruneOfNothingPutsRightWhatIsStuck(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	s.exec(`delete from idem_payloads where event like '%bad_2'`)
-	if status, out, _ := s.idem("doctor"); status != command.Attention || !strings.Contains(out, "events wait for an earlier one that is not there") {
-		t.Errorf("doctor: exit status %d, %s", status, out)
-	}
-	s.want(command.Done, "0 events of notes: forgotten\n", "", "prune")
-	if _, out, _ := s.idem("doctor"); strings.Contains(out, "stuck: ") {
-		t.Errorf("doctor: %s", out)
-	}
-}
-
-// Ctrl-C at the question is an answer, too.
-func TestASignalAtTheQuestionChangesNothing(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	ctx, cancel := context.WithCancel(t.Context())
-	s.types = "nothing, ever"
-	p, _, complaints := s.program("requeue")
-	typing, end := io.Pipe()
-	t.Cleanup(func() { _ = end.Close() })
-	p.command.In = readerFunc(func(b []byte) (int, error) { cancel(); return typing.Read(b) })
-	if status := p.run(ctx); status != command.Interrupted || !strings.HasSuffix(complaints.String(), "[y/N] \nidem: nothing was changed: context canceled\n") {
-		t.Errorf("exit status %d, %q", status, complaints)
-	}
-	s.wantText(`select count(*) from idem_audit`, "0")
-}
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
-
-// Two sources: what fails for one does not keep the other waiting.
-func TestReplayGoesOnWithTheNextSource(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	s.exec(`insert into idem_events (event, type, key, state) values ('bills//e1', 'paid', '', 'parked')`)
-	s.exec(`insert into idem_payloads (event, source, received_at, body) values ('bills//e1', 'bills', now(), '{"id":"e1","type":"paid"}')`)
-	s.receivers = []NewReceiver{receiver(refuseBad), func(pool *pgxpool.Pool) idem.Receiver {
-		source := &stored{name: "bills"}
-		idem.Handle(&source.Routes, "paid", pay)
-		return idem.NewInbox(pool, source)
-	}}
-	status, out, _ := s.idem("replay", "-yes", "-json")
-	if status != command.Failed || !strings.Contains(out, `"source":"notes","action":"replay","matched":4,"dry_run":false,"done":0,"failed":3`) ||
-		!strings.Contains(out, `"source":"bills","action":"replay","matched":1,"dry_run":false,"done":1`) {
-		t.Errorf("exit status %d, %s", status, out)
-	}
-}
-
-func TestReplayOfWhatHasNoHandlerExits1(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	s.wantSays(command.Failed, "this program has no handler for 1 event", "replay", "-yes", "evt_7")
-	s.wantSays(command.Done, "this program has no handler for 1 event", "replay", "evt_7", "bad_6", "-yes") // one is done
-}
-
-// Redrawing is bounded, and the last line is the whole.
-func TestProgressTellsRateAndTimeLeftOnATerminalOnly(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.exec(`insert into idem_events (event, type, key, state, received_at)
-		select 'notes//' || n, 'paid', '', 'parked', now() + n * interval '1 second' from generate_series(1, 1000) n`)
-	s.exec(`insert into idem_payloads (event, source, received_at, body)
-		select event, 'notes', received_at, '{"id":"x","type":"paid"}' from idem_events`)
-	for _, terminal := range []bool{false, true} {
-		p, _, complaints := s.program("replay", "-dry-run", "-json")
-		clock := time.Unix(0, 0)
-		p.now = func() time.Time { clock = clock.Add(10 * time.Millisecond); return clock }
-		p.progresses = terminal
-		if status := p.run(t.Context()); status != command.Done {
-			t.Fatalf("exit status %d, %s", status, complaints)
-		}
-		drawn := complaints.String()
-		if !terminal {
-			if databaseLine.ReplaceAllString(drawn, "") != "" {
-				t.Errorf("it draws %q", drawn)
-			}
-			continue
-		}
-		lines := strings.Split(strings.TrimSuffix(drawn, "\n"), "\r")[1:]
-		if len(lines) != 101 || lines[50] != "trying notes: 501 of 1,000 (50 %), 100/s, 4 s left" || lines[100] != "trying notes: 1,000 of 1,000 (100 %), 100/s, less than 1 s left" {
-			t.Errorf("%d lines, %q, %q", len(lines), lines[50:51], lines[len(lines)-1])
-		}
-	}
-}
-
-func TestMigrateByARoleThatMayAndThePrintForOneThatMayNot(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.exec(`drop table idem_migrations`)
-	s.want(command.Done, "missing: migrations/00001_idem.sql\n", "", "migrate", "-dry-run")
-	s.want(command.Done, `{"migration":"migrations/00001_idem.sql","dry_run":false}`+"\n", "", "migrate", "-json")
-	s.want(command.Done, "All migrations are applied.\n", "", "migrate")
-	p, out, _ := s.program()
-	p.Args = []string{"migrate", "-print", "-database", "postgres://127.0.0.1:1/nobody"} // it needs none
-	if status := p.run(t.Context()); status != command.Done {
-		t.Errorf("exit status %d", status)
-	}
-	s.exec(out.String())
-}
-
-// What was shown is what is acted upon: the events of the list, and no others.
-func TestActionLeavesWhatWasNotShown(t *testing.T) {
-	t.Parallel()
-	for verb, result := range map[string]string{"discard": "discarded", "requeue": "requeued", "replay": "done, 0 failed, 0 without a handler"} {
-		t.Run(verb, func(t *testing.T) {
-			t.Parallel()
-			s := newShop(t)
-			s.accept("bad_1 paid pay_1", "bad_2 paid pay_2", "bad_3 paid pay_3", "bad_4 paid pay_4", "bad_5 paid pay_5", "bad_6 paid pay_6", "bad_7 paid pay_7")
-			p, out, complaints := s.program(verb, "-type", "paid", "-reason", "a test")
-			p.command.Asks, p.command.In = true, readerFunc(func(b []byte) (int, error) { // six of the seven became six others
-				s.exec(`update idem_events set state = 'done' where event <> 'notes//bad_7'; delete from idem_payloads where event <> 'notes//bad_7' and source = 'notes'`)
-				s.accept("bad_11 paid pay_11", "bad_12 paid pay_12", "bad_13 paid pay_13", "bad_14 paid pay_14", "bad_15 paid pay_15", "bad_16 paid pay_16")
-				return copy(b, "y\n"), nil
-			})
-			status := p.run(t.Context())
-			says := "idem: 6 of the 7 events of notes left alone: done, in another state by now, or being processed\n" +
-				"idem: 6 events of notes came since, left alone: run it again to see them\n"
-			if status != command.Done || !strings.HasSuffix(complaints.String(), says) || !strings.HasPrefix(out.String(), "1 event of notes: ") {
-				t.Errorf("exit status %d, %q, %q, want it to say %q", status, out, complaints, says)
-			}
-			s.wantText(`select count(*) from idem_events where state = 'parked' and event like 'notes//bad\_1_'`, "6")
-			s.wantText(`select count(*) from idem_events where state = 'done' and event <> 'notes//bad_7'`, "6")
-			s.wantText(`select events::text || ': ' || result from idem_audit`,
-				"{notes//bad_7}: 1 "+result+"; 6 left alone: done, in another state by now, or being processed")
-		})
-	}
-}
-
-func TestRequeueIsRefusedWhereNoWorkersAreAliveUnlessItIsForced(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.workers = false
-	s.accept("bad_1 paid pay_1")
-	s.wantSays(command.Failed, "no workers of this source are alive", "requeue", "-yes", "bad_1")
-	s.wantText(`select state from idem_events`, "parked")
-	s.want(command.Done, "1 event of notes: requeued for the workers\n", "", "requeue", "-yes", "-without-workers", "bad_1")
-	s.wantText(`select state from idem_events`, "pending")
-}
-
-// A mistake in one of several ids must not pass for done.
-func TestAnIDThatMatchesNoEventAmongOthersIsSaidAndExits1(t *testing.T) {
-	t.Parallel()
-	for verb, c := range map[string]struct{ id, did, state string }{
-		"requeue": {"bad_2", "requeued for the workers", "pending"},
-		"discard": {"bad_2", "discarded", "discarded"},
-		"erase":   {"evt_1", "erased", "done"},
-	} {
-		s := newShop(t)
-		s.badNight()
-		s.want(command.Failed, "1 event of notes: "+c.did+"\n",
-			"idem: no event matched: see whether the id is complete: one with an & in it needs quotes. If it is a payment's, not an event's: -entity bad_5\n",
-			verb, "-reason", "x", "-yes", c.id, "bad_5")
-		s.wantText(`select state from idem_events where event = 'notes//`+c.id+`'`, c.state)
-	}
-	s := newShop(t)
-	s.badNight()
-	s.types = "n\n"
-	s.wantSays(command.Failed, "idem: no event matched: evt_1 is done, evt_3 is pending, nope is not stored; those that are pending need -state\n1 event of notes.\n", "requeue", "bad_2", "evt_3", "evt_1", "nope")
-	s.wantSays(command.Failed, "idem: no event matched: nope\n", "show", "bad_2", "nope")
-}
-
-// An event of another account with the same id is another event.
-func TestVerbsTakeTheEventsAsTheTrailPrintsThem(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		reason  string
-		words   []string
-		pending string
-		says    string
+	for name, story := range map[string]struct {
+		prepare func(*shop)
+		steps   []step
 	}{
-		{"of one account", []string{"notes/store-2/bad_6"}, "notes/store-2/bad_6", "1 event of notes: requeued"},
-		{"of no account, beside an id", []string{"notes//bad_2", "bad_5&77"}, "notes//bad_2 notes//bad_5&77", "2 events of notes: requeued"},
-		{"one that is not stored, beside one that is", []string{"notes/store-3/bad_6", "notes//bad_2"}, "notes//bad_2", "-entity notes/store-3/bad_6"},
+		"requeue": {nil, []step{
+			{reason: "without a person it changes nothing", args: "requeue", status: command.Misused, says: "4 events of notes.\n…again.\n" + nobody},
+			{reason: "a single event is asked about as well", types: "n\n", args: "requeue bad_2", status: command.Failed, says: "1 event of notes.\n…bad_2…again.\nRequeue this event? [y/N] " + no},
+			{reason: "a look at it needs nobody", args: "requeue -dry-run", out: "4 events of notes.\n…bad_2…bad_5&77…bad_6…evt_7…again.\n"},
+			{
+				reason: "a person says yes", types: "y\n", args: "requeue -type paid", out: "3 events of notes: requeued for the workers\n",
+				says: "3 events of notes.\n…Requeue these 3 events? [y/N] ", effect: "bad_2 pending, bad_5&77 pending, notes/store-2/bad_6 pending; ana requeue: 3 requeued",
+			},
+			{reason: "-yes is an answer", args: "requeue -yes evt_7 -reason fixed", out: "1 event of notes: requeued for the workers\n", effect: "evt_7 pending; ana requeue fixed: 1 requeued"},
+		}},
+		"requeue of what is not there": {nil, []step{
+			{
+				reason: "a mistake in one of several ids must not pass for done", args: "requeue -yes bad_2 bad_5", status: command.Failed, out: "1 event of notes: requeued for the workers\n",
+				says:   "idem: no event matched: see whether the id is complete: one with an & in it needs quotes. If it is a payment's, not an event's: -entity bad_5\n",
+				effect: "bad_2 pending; ana requeue: 1 requeued",
+			},
+			{
+				reason: "events in other states are told apart", types: "n\n", args: "requeue bad_6 evt_3 evt_1 nope", status: command.Failed,
+				says: "idem: no event matched: evt_1 is done, evt_3 is pending, nope is not stored; those that are pending need -state\n1 event of notes.\n…Requeue this event? [y/N] " + no,
+			},
+			{reason: "as it is where an event is looked at", args: "show bad_2 nope", status: command.Failed, out: "…bad_2…", says: "…idem: no event matched: nope\n"},
+		}},
+		"events as the trail prints them": {func(s *shop) { // the same id in another account is another event
+			s.exec(`insert into idem_events (event, type, key, state) values ('notes//bad_6', 'paid', 'pay_8', 'parked');
+				insert into idem_payloads (event, source, lane, received_at, body) values ('notes//bad_6', 'notes', 'notes//pay_8', now(), '')`)
+		}, []step{
+			{reason: "an id is of every account", args: "requeue -dry-run bad_6", out: "2 events of notes.\n…"},
+			{reason: "one of an account", args: "list notes/store-2/bad_6", out: "RECEIVED…\n…store-2  parked  paid  pay_6   bad_6  1 …\n"},
+			{reason: "and nothing else", args: "requeue -yes notes/store-2/bad_6", out: "1 event of notes: requeued for the workers\n", effect: "notes/store-2/bad_6 pending; ana requeue: 1 requeued"},
+			{
+				reason: "one that is not stored, beside one that is", args: "requeue -yes notes/store-3/bad_6 notes//bad_2", status: command.Failed, out: "1 event of notes: requeued for the workers\n",
+				says: "idem: no event matched: …-entity notes/store-3/bad_6\n", effect: "bad_2 pending; ana requeue: 1 requeued",
+			},
+			{reason: "of no account, beside an id", args: "requeue -yes notes//bad_6 bad_5&77", out: "2 events of notes: requeued for the workers\n", effect: "bad_5&77 pending, bad_6 pending; ana requeue: 2 requeued"},
+		}},
+		"requeue without workers": {func(s *shop) { s.workers = false }, []step{
+			{reason: "nothing would happen to them", args: "requeue -yes bad_2", status: command.Failed, says: "idem: …no workers of this source are alive…"},
+			{reason: "unless some start later", args: "requeue -yes -without-workers bad_2", out: "1 event of notes: requeued for the workers\n", effect: "bad_2 pending; ana requeue: 1 requeued"},
+		}},
+		"replay": {nil, []step{
+			{reason: "a done event is none of those", args: "replay evt_1", status: command.Nothing, says: "idem: no event matched: evt_1 is done…"},
+			{reason: "without a person it changes nothing", args: "replay bad_2", status: command.Misused, says: "1 event of notes.\n…" + nobody},
+			{reason: "who may say no", types: "n\n", args: "replay bad_2", status: command.Failed, says: "1 event of notes.\n…The handler of each would run here, …\nReplay this event? [y/N] " + no},
+			{
+				reason: "a dry run runs the handlers, and changes nothing", args: "replay -dry-run bad_2", out: "1 event of notes.\n…\n1 event of notes: tried, and rolled back: 1 done, 0 failed, 0 without a handler\n",
+				effect: "ana dry replay: 1 done, 0 failed, 0 without a handler",
+			},
+			{
+				reason: "what has no handler stays, and there is something left to do", args: "replay -yes evt_7", status: command.Failed, out: "1 event of notes: replayed: 0 done, 0 failed, 1 without a handler\n",
+				says: "idem: this program has no handler for 1 event, which stay as they are\n", effect: "ana replay: 0 done, 0 failed, 1 without a handler",
+			},
+			{
+				reason: "beside one that is done it is said", args: "replay -yes evt_7 bad_6", out: "2 events of notes: replayed: 1 done, 0 failed, 1 without a handler\n",
+				says: "idem: this program has no handler for 1 event, which stay as they are\n", effect: "notes/store-2/bad_6 done 1; ana replay: 1 done, 0 failed, 1 without a handler",
+			},
+			{
+				reason: "-yes is an answer", args: "replay -yes -reason fixed bad_2", out: "1 event of notes: replayed: 1 done, 0 failed, 0 without a handler\n",
+				effect: "bad_2 done 1; ana replay fixed: 1 done, 0 failed, 0 without a handler",
+			},
+		}},
+		"replay of what fails again": {func(s *shop) {
+			s.receivers = []NewReceiver{receiver(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if n.ID == "bad_6" {
+					return pay(ctx, tx, n)
+				}
+				return errors.New("still no such order")
+			})}
+		}, []step{
+			{
+				reason: "a dry run has the same end", args: "replay -dry-run", status: command.Failed, out: "4 events of notes.\n…\n4 events of notes: tried, and rolled back: 1 done, 2 failed, 1 without a handler\n",
+				says:   failedAgain,
+				effect: "ana dry replay: 1 done, 2 failed, 1 without a handler; first failure: paid bad_2",
+			},
+			{
+				reason: "as the replay", args: "replay -yes", status: command.Failed, out: "4 events of notes: replayed: 1 done, 2 failed, 1 without a handler\n", says: failedAgain,
+				effect: "notes/store-2/bad_6 done 1; ana replay: 1 done, 2 failed, 1 without a handler; first failure: paid bad_2",
+			},
+		}},
+		"replay behind a later event": {func(s *shop) {
+			s.exec(`insert into idem_events (event, type, key, state, occurred_at)
+				select 'notes/store-2/refund', 'refunded', key, 'done', now() + interval '1 hour' from idem_events where event = 'notes/store-2/bad_6'`)
+		}, []step{
+			{reason: "it is said before", args: "replay -dry-run bad_6", out: "…", says: overtakenByRefund, effect: "ana dry replay: 1 done, …"},
+			{reason: "and afterwards", args: "replay -yes bad_6", out: "…", says: overtakenByRefund, effect: "notes/store-2/bad_6 done 1; ana replay: 1 done, …"},
+		}},
+		"replay of two sources": {func(s *shop) {
+			s.exec(`insert into idem_events (event, type, key, state) values ('bills//e1', 'paid', '', 'parked');
+				insert into idem_payloads (event, source, received_at, body) values ('bills//e1', 'bills', now(), '{"id":"e1","type":"paid"}')`)
+			s.receivers = []NewReceiver{receiver(refuseBad), func(pool *pgxpool.Pool) idem.Receiver {
+				source := testkit.NewSource("bills")
+				idem.Handle(&source.Routes, "paid", pay)
+				return idem.NewInbox(pool, source)
+			}}
+		}, []step{{
+			reason: "what fails for one does not keep the other waiting", args: "replay -yes -json", status: command.Failed,
+			out:  `{"source":"notes","action":"replay","matched":4,"dry_run":false,"done":0,"failed":3…{"source":"bills","action":"replay","matched":1,"dry_run":false,"done":1…`,
+			says: "…", effect: "bills//e1 done 1; ana replay: 0 done, 3 failed, 1 without a handler; …; ana replay: 1 done, …",
+		}}},
+		"discard": {nil, []step{
+			{reason: "it needs a reason", args: "discard bad_2", status: command.Misused, says: "idem: give a -reason: …"},
+			{reason: "and a choice", args: "discard -reason x", status: command.Misused, says: "idem: say which events to discard, …"},
+			{reason: "which every state is not", args: "discard -yes -reason x -state pending -state unhandled,parked", status: command.Misused, says: "idem: say which events to discard, …"},
+			{reason: "of events in its states", args: "discard -reason x evt_3", status: command.Nothing, says: "idem: no event matched: evt_3 is pending; those that are pending need -state\n"},
+			{reason: "without a person it changes nothing", args: "discard bad_2 -reason noise", status: command.Misused, says: "1 event of notes.\n…" + nobody},
+			{
+				reason: "the effect on later events is shown", types: "n\n", args: "discard bad_2 bad_5&77 -reason noise", status: command.Failed,
+				says: "2 events of notes.\n…This cannot be undone.\nBehind them wait 2 events, which would go on.\nDiscard these 2 events? [y/N] " + no,
+			},
+			{reason: "those that go with them do not wait", types: "n\n", args: "discard bad_2 evt_3 evt_4 -state parked,pending -reason noise", status: command.Failed, says: "…Behind them wait 0 events, which would go on.\n…"},
+			{reason: "a look at it needs nobody", args: "discard -dry-run -state parked -reason noise", out: "3 events of notes.\n…"},
+			{
+				reason: "a mistake in one of several ids must not pass for done", args: "discard -yes -reason noise bad_6 bad_5", status: command.Failed, out: "1 event of notes: discarded\n", says: "idem: no event matched: …",
+				effect: "notes/store-2/bad_6 discarded; ana discard noise: 1 discarded",
+			},
+			{
+				reason: "of those that were shown one is done by somebody else meanwhile, and another one comes", types: "y\n", args: "discard -type paid -reason noise", out: "1 event of notes: discarded\n",
+				meanwhile: `update idem_events set state = 'done' where event = 'notes//bad_2'; delete from idem_payloads where event = 'notes//bad_2';
+					insert into idem_events (event, type, key, state) values ('notes//bad_8', 'paid', 'pay_8', 'parked');
+					insert into idem_payloads (event, source, received_at, body) values ('notes//bad_8', 'notes', now(), '{}')`,
+				says: "2 events of notes.\n…Discard these 2 events? [y/N] idem: 1 of the 2 events of notes left alone: done, in another state by now, or being processed\n" +
+					"idem: 1 event of notes came since, left alone: run it again to see them\n",
+				effect: "bad_2 done, bad_5&77 discarded, bad_8 parked; ana discard noise: 1 discarded; 1 left alone: done, in another state by now, or being processed",
+			},
+		}},
+		"acknowledge": {nil, []step{
+			{reason: "it needs a reason", args: "acknowledge bad_2", status: command.Misused, says: "idem: give a -reason: …"},
+			{reason: "and a choice: nobody has seen all of them", args: "acknowledge -reason x -yes", status: command.Misused, says: "idem: say which events to acknowledge, …"},
+			{reason: "which is not by state", args: "acknowledge -reason x -yes -state parked", status: command.Misused, says: "idem: flag provided but not defined: -state: …"},
+			{reason: "of events that are there", args: "acknowledge no_such_event -reason x", status: command.Nothing, says: "idem: no event matched: …"},
+			{reason: "without a person it changes nothing", args: "acknowledge bad_2 -reason x", status: command.Misused, says: "1 event of notes.\n…" + nobody},
+			{reason: "who may say no", types: "n\n", args: "acknowledge bad_2 -reason x", status: command.Failed, says: "1 event of notes.\n…Acknowledge this event? [y/N] " + no},
+			{reason: "it stays as it is", args: "acknowledge bad_2 -reason ticket-7 -yes", out: "1 event of notes: acknowledged, not processed\n", effect: "bad_2 parked acknowledged; ana acknowledge ticket-7: 1 acknowledged"},
+			{reason: "the next person sees it", args: "list bad_2", out: "…parked, acknowledged…"},
+			{reason: "and a program", args: "list -json bad_2", out: `…"acknowledged_at":"2…`},
+			{reason: "and who it was", args: "show bad_2", out: "…ana takes care of it: ticket-7.…"},
+			{reason: "also a program", args: "show -json bad_2", out: `…"acknowledged":{"actor":"ana","reason":"ticket-7"}…`},
+			{reason: "it is counted apart", args: "stats", out: "…acknowledged are 1 more…"},
+			{reason: "for a program, too", args: "stats -json", out: `…"acknowledged":1,…`},
+			{reason: "it is taken back", args: "acknowledge -undo -failed -reason mine -yes", out: "1 event of notes: acknowledged no more\n", effect: "bad_2 parked; ana unacknowledge mine: 1 unacknowledged"},
+			{reason: "once", args: "acknowledge -undo bad_2 -reason again -yes", status: command.Nothing, says: "idem: no event matched: bad_2 is parked…"},
+			{
+				reason: "one that was never tried is left alone", args: "acknowledge bad_2 bad_5&77 -reason ticket-7 -yes", out: "1 event of notes: acknowledged, not processed\n",
+				before: `update idem_events set state = 'pending', attempts = 0 where event = 'notes//bad_5&77'; update idem_payloads set failures = null where event = 'notes//bad_5&77'`,
+				says:   "idem: 1 of the 2 events of notes left alone: waiting for their turn and never tried, being processed, or done by now\n",
+				effect: "bad_2 parked acknowledged; ana acknowledge ticket-7: 1 acknowledged…",
+			},
+		}},
+		"erase": {nil, []step{
+			{reason: "it needs a reason", args: "erase -yes bad_2", status: command.Misused, says: "idem: give a -reason: …"},
+			{reason: "and events", args: "erase -yes -reason request-17", status: command.Misused, says: "idem: say what to erase, …"},
+			{reason: "an account is none", args: "erase -yes -reason request-17 -account store-2", status: command.Misused, says: "idem: say what to erase, …"},
+			{reason: "that are there", args: "erase -yes -reason request-17 -entity pay_9", status: command.Nothing, says: "…idem: no event matched…"},
+			{reason: "without a person it changes nothing", args: "erase -reason request-17 bad_2 -discard", status: command.Misused, says: "1 event of notes.\n…" + nobody},
+			{
+				reason: "who may say no", types: "n\n", args: "erase -reason request-17 bad_2 -discard", status: command.Failed,
+				says: "1 event of notes.\n…This cannot be undone.\nIt stays that they came…\nThose that are not done would not be processed.\nErase this event? [y/N] " + no,
+			},
+			{reason: "what is not done is left alone", args: "erase -yes -reason request-17 bad_2", status: command.Failed, out: "0 events of notes: erased\n", says: "idem: 1 of the 1 event of notes left alone: not done; …", effect: "ana erase request-17: 0 erased; 1 left alone: not done"},
+			{reason: "unless that is meant", types: "y\n", args: "erase -reason request-17 bad_2 -discard", out: "1 event of notes: erased\n", says: "…Erase this event? [y/N] ", effect: "bad_2 discarded; ana erase request-17: 1 erased"},
+			{reason: "a mistake in one of several ids must not pass for done", args: "erase -yes -reason request-17 evt_1 bad_5", status: command.Failed, out: "1 event of notes: erased\n", says: "idem: no event matched: …", effect: "ana erase request-17: 1 erased"},
+		}},
+		"prune": {func(s *shop) {
+			s.receivers = []NewReceiver{func(pool *pgxpool.Pool) idem.Receiver {
+				i := receiver(pay)(pool).(*idem.Inbox)
+				i.Retention.Events, i.Retention.AllowProcessingTwice = 2*24*time.Hour, true
+				return i
+			}}
+		}, []step{
+			{reason: "the first one sees what is there, and asks nothing", args: "prune", out: "0 events of notes: forgotten\n", effect: "ana prune: 0 forgotten"},
+			{reason: "by the application's ages, and without a person it changes nothing", args: "prune", status: command.Misused, before: dayPasses, says: "1 event of notes.\n…The ages: notes older than 2 d; parked ones: never; the audit trail: 730 d.\n" + nobody},
+			{reason: "who may say no", types: "n\n", args: "prune", status: command.Failed, says: "…Prune this event? [y/N] " + no},
+			{reason: "a look at it needs nobody", args: "prune -dry-run -retention 1h -allow-processing-twice", out: "…The ages: notes older than 1 h; …"},
+			{reason: "-yes is an answer", args: "prune -yes", out: "1 event of notes: forgotten\n", effect: "evt_1 gone; ana prune: 1 forgotten"},
+			{
+				reason: "flags go before the application's ages", args: "prune -retention 12h -allow-processing-twice -parked-retention 4d -yes", before: dayPasses, out: "1 event of notes: forgotten\n",
+				effect: "bad_2 gone; ana prune: 1 forgotten",
+			},
+		}},
+		"prune of nothing, after a row was deleted by hand": {func(s *shop) { s.exec(`delete from idem_payloads where event like '%bad_2'`) }, []step{
+			{reason: "the doctor sends people to prune", args: "doctor", status: command.Attention, out: "…events wait for an earlier one that is not there…run: idem prune…"},
+			{reason: "as others wait for ever", args: "blocked -json", out: `…"pay_2"…`},
+			{reason: "which puts right what is stuck", args: "prune", out: "0 events of notes: forgotten\n", effect: "ana prune: 0 forgotten"},
+			{reason: "so that the others go on", args: "blocked", status: command.Nothing, says: "idem: no entity is blocked\n"},
+		}},
+		"rescope": {func(s *shop) {
+			s.exec(`delete from idem_payloads where event not like '%bad_6'; delete from idem_events where event !~ 'evt_1|bad_[26]'`)
+		}, []step{
+			{reason: "what to move", args: "rescope", status: command.Misused, says: "idem: say what to move where: -account and -to-account, once each…"},
+			{reason: "and where", args: `rescope -account ""`, status: command.Misused, says: "idem: say what to move where: …"},
+			{reason: "and from where", args: "rescope -to-account shop", status: command.Misused, says: "idem: say what to move where: …"},
+			{reason: "one account", args: "rescope -account a -account b -to-account shop", status: command.Misused, says: "idem: say what to move where: …"},
+			{reason: "that has events", args: "rescope -account shop-3 -to-account shop-1", status: command.Nothing, says: "idem: no event matched…"},
+			{
+				reason: "a person is shown what, and says no", types: "n\n", args: `rescope -source notes -account "" -to-account shop-1`, status: command.Failed,
+				says: "2 events of notes.\nAll of account \"\" would be moved to notes \"shop-1\". Every process that receives or processes events of the source has to be stopped, …Rescope these 2 events? [y/N] " + no,
+			},
+			{reason: "a look at it needs nobody", args: `rescope -account "" -to-account shop-1 -dry-run`, out: "2 events of notes.\n…"},
+			{
+				reason: "yes", types: "y\n", args: `rescope -account "" -to-account shop-1 -reason second`, out: "2 events of notes: moved to notes \"shop-1\"\n", says: "…[y/N] ",
+				effect: "bad_2 gone, evt_1 gone, notes/shop-1/bad_2 parked, notes/shop-1/evt_1 done 1; ana rescope second: 2 moved",
+			},
+			{
+				reason: "what both have is named", args: "rescope -account store-2 -to-account shop-1 -yes", status: command.Failed, before: `update idem_events set event = 'notes/store-2/bad_2' where event = 'notes/store-2/bad_6'`,
+				says: "idem: …1 events are stored under both, so they may have been done twice: notes/store-2/bad_2: …", effect: "ana rescope: nothing was moved; failed: …",
+			},
+		}},
+		"rescope by the prebuilt command": {func(s *shop) {
+			s.prebuilt()
+			s.exec(`delete from idem_events where event not like '%evt_1'; delete from idem_payloads; insert into idem_events (event, type, key, state) values ('asaas//e1', '', '', 'done')`)
+		}, []step{
+			{reason: "of which source", args: `rescope -account "" -to-account shop -yes`, status: command.Misused, says: "idem: …-source…"},
+			{
+				reason: "also to a new name of the source", args: `rescope -source notes -account "" -to-account "" -to-source memos -yes`, out: "1 event of notes: moved to memos without a scope\n",
+				effect: "evt_1 gone, memos//evt_1 done 1",
+			},
+		}},
+		"stop": {func(s *shop) { s.action("erase", "now() - interval '1 hour'", "notes//bad_2", "notes//bad_5&77") }, []step{
+			{reason: "it needs a number", args: "stop", status: command.Misused, says: "idem: give the number of one action: idem audit prints them\n"},
+			{reason: "an event is none", args: "stop evt_1", status: command.Misused, says: "idem: give the number of one action: idem audit prints them\n"},
+			{reason: "of an action that is there", args: "stop 77", status: command.Nothing, says: "idem: no event matched: there is no action 77\n"},
+			{reason: "and runs", args: "stop 1", status: command.Failed, says: "idem: …the action does not run: it has ended, or its process is dead\n"},
+			{reason: "it does not ask", args: "stop 1 -reason wrong", before: `update idem_audit set seen_at = now() + interval '1 hour'`, out: "action 1, the erase of bob, is asked to end: idem audit shows when it has\n", effect: "ana stop wrong: asked to end"},
+			{reason: "one is enough", args: "stop 1", status: command.Failed, says: "idem: …ana has asked for it…"},
+		}},
+		"pause and resume": {func(s *shop) { testkit.KeepAlive(s, s.pool, "notes") }, []step{
+			{reason: "it needs an end", args: "pause -reason x", status: command.Misused, says: "idem: say with -for how long, 2h for example: 7d at most\n"},
+			{reason: "which is near", args: "pause -reason x -for 8d", status: command.Misused, says: "idem: …7d at most\n"},
+			{reason: "and a reason", args: "pause -for 2h", status: command.Misused, says: "idem: give a -reason: …"},
+			{reason: "and somebody who confirms it", args: bankIsAway, status: command.Misused, says: "2 events of notes are pending now.\n…" + nobody},
+			{reason: "who may say no", types: "n\n", args: bankIsAway, status: command.Failed, says: "…No event of type paid would begin for 2 h; what is running goes on to its end.…Pause them? [y/N] " + no},
+			{reason: "or only look", args: bankIsAway + " -dry-run", out: "2 events of notes are pending now.\nNo event of type paid would begin…"},
+			{reason: "nothing was paused so far", args: "resume -type paid -yes", status: command.Nothing, says: "idem: …there is no such pause…", effect: "ana resume: failed: …"},
+			{reason: "it is begun", types: "y\n", args: bankIsAway, out: "2 events of notes: paused\n", says: "…Pause them? [y/N] ", effect: "ana pause away: until 2026-11-20T10:00:00Z"},
+			{reason: "a requeue is refused", args: "requeue bad_2 -yes", status: command.Failed, says: "idem: …by ana: away: end it with idem resume first\n"},
+			{reason: "and a replay", args: "replay bad_2 -yes", status: command.Failed, says: "idem: …, or replay them all the same: -paused of idem replay\n"},
+			{reason: "which may be told", args: "replay bad_2 -yes -paused", out: "1 event of notes: replayed: 1 done, …", effect: "bad_2 done 1; ana replay: 1 done, …"},
+			{reason: "as a dry run always may", args: "replay bad_5&77 -dry-run", out: "…1 event of notes: tried, and rolled back: …", effect: "ana dry replay: 1 done, …"},
+			{reason: "a resume that is of others lists it", args: "resume -entity pay_1 -yes", status: command.Nothing, says: "idem: paused are events of type paid, until …, by ana: away\nidem: …", effect: "ana resume: failed: …"},
+			{reason: "a look at it needs nobody", args: "resume -type paid -dry-run", out: "…Events of type paid would be due now.\n"},
+			{reason: "it is ended", types: "y\n", args: "resume -type paid", out: "2 events of notes: resumed\n", says: "…Events of type paid would be due now.\nResume them? [y/N] ", effect: "ana resume: "},
+			{reason: "and a requeue goes on", args: "requeue bad_6 -yes", out: "1 event of notes: requeued…", effect: "notes/store-2/bad_6 pending; ana requeue: 1 requeued"},
+		}},
+		"rerun": {func(s *shop) {
+			s.exec(`insert into idem_archive (event, received_at, body) values ('notes//evt_1', now(), '{"id":"evt_1","type":"paid","order":"pay_1"}')`)
+		}, []step{
+			{reason: "it needs a reason", args: "rerun evt_1", status: command.Misused, says: "idem: give a -reason: …"},
+			{reason: "and one event", args: "rerun -reason x", status: command.Misused, says: "idem: say which event…"},
+			{reason: "which is stored", args: "rerun nothing -reason x", status: command.Nothing, says: "idem: no event matched: …"},
+			{reason: "and done", args: "rerun bad_2 -reason x", status: command.Failed, says: "idem: …it is parked: replay or requeue it\n"},
+			{reason: "without a person it changes nothing", args: "rerun evt_1 -reason x", status: command.Misused, says: "paid evt_1 of pay_1.\n…" + nobody},
+			{reason: "who may look only", args: "rerun evt_1 -reason x -dry-run", out: "paid evt_1 of pay_1.\n…what it writes and calls takes effect a second time…A dry run of the handler has just passed.\n"},
+			{reason: "or say no", types: "n\n", args: "rerun evt_1 -reason x", status: command.Failed, says: "…A dry run of the handler has just passed.\nRun it once more? [y/N] " + no},
+			{reason: "or yes", types: "y\n", args: "rerun evt_1 -reason restored", out: "1 event of notes: run once more\n", says: "…[y/N] ", effect: "evt_1 done 2; ana rerun restored: 1 done"},
+			{
+				reason: "of one account", args: "rerun evt_1 -reason x -yes", status: command.Misused, says: "idem: several accounts have such an event: say which one with -account\n",
+				before: `insert into idem_events (event, type, key, state) values ('notes/store-2/evt_1', 'paid', 'pay_1', 'done')`,
+			},
+		}},
+		"without handlers": {(*shop).prebuilt, []step{
+			{reason: "a rerun needs them", args: "rerun evt_1 -reason x", status: command.Misused, says: "idem: this program has no handlers…"},
+			{reason: "and a replay", args: "replay -yes", status: command.Misused, says: "idem: this program has no handlers…"},
+		}},
 	} {
-		t.Run(c.reason, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
 			s.badNight()
-			s.exec(`insert into idem_events (event, type, key, state) values ('notes//bad_6', 'paid', 'pay_8', 'parked');
-				insert into idem_payloads (event, source, lane, received_at, body) values ('notes//bad_6', 'notes', 'notes//pay_8', now(), '')`)
-			if _, listed, _ := s.idem(append([]string{"list", "-json"}, c.words...)...); strings.Count(listed, "\n") != len(strings.Fields(c.pending)) {
-				t.Errorf("list prints %s; want %s", listed, c.pending)
+			if story.prepare != nil {
+				story.prepare(s)
 			}
-			_, out, errs := s.idem(append([]string{"requeue", "-yes"}, c.words...)...)
-			if !strings.Contains(out+errs, c.says) {
-				t.Errorf("it says %q, %q; want %q", out, errs, c.says)
+			for _, c := range story.steps {
+				s.step(c)
 			}
-			s.wantText(`select coalesce(string_agg(event, ' ' order by event), '') from idem_events where state = 'pending' and event like '%/bad\_%'`, c.pending)
 		})
 	}
 }
 
-func TestAcknowledgeSaysWhyItLeavesEventsAlone(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	s.exec(`update idem_events set state = 'pending', attempts = 0 where event = 'notes//bad_5&77'; update idem_payloads set failures = null where event = 'notes//bad_5&77'`)
-	s.want(command.Done, "1 event of notes: acknowledged, not processed\n",
-		"idem: 1 of the 2 events of notes left alone: waiting for their turn and never tried, being processed, or done by now\n",
-		"acknowledge", "bad_2", "bad_5&77", "-reason", "ticket 7", "-as", "ana", "-yes")
-}
+const (
+	failedAgain = "  paid bad_2: still no such order\n  paid bad_5&77: still no such order\n" +
+		"idem: this program has no handler for 1 event, which stay as they are\nidem: 2 events failed, and stay: idem list shows why\n"
+	overtakenByRefund = "idem: 1 event behind later ones of the same entity, which were done before: see that what the handler did is right\n  bad_6 (paid) behind refund (refunded)\n"
+	dayPasses         = `update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`
+	bankIsAway        = "pause -type paid -for 2h -reason away"
+)
 
-func TestAcknowledgingIsSeenAndTakenBack(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	s.want(command.Done, "1 event of notes: acknowledged, not processed\n", "", "acknowledge", "bad_2", "-reason", "ticket 7", "-as", "ana", "-yes")
-	for words, says := range map[string]string{
-		"list bad_2":       "parked, acknowledged",
-		"list -json bad_2": `"acknowledged_at":"2`,
-		"show bad_2":       "ana takes care of it: ticket 7.",
-		"show -json bad_2": `"acknowledged":{"actor":"ana","reason":"ticket 7"}`,
-		"stats":            "acknowledged are 1 more",
-		"stats -json":      `"acknowledged":1,`,
+// step types a command as ana, and checks all that comes of it.
+func (s *shop) step(c step) {
+	s.Helper()
+	if c.before != "" {
+		s.exec(c.before)
+	}
+	changes := s.changes()
+	args := strings.Fields(strings.ReplaceAll(c.args, `""`, "EMPTY"))
+	for n := range args {
+		args[n] = strings.TrimPrefix(args[n], "EMPTY")
+	}
+	if slices.ContainsFunc(verbs, func(v verb) bool { return v.name == args[0] && v.audited }) {
+		args = append(args, "-as", "ana")
+	}
+	s.types = c.types
+	p, out, complaints := s.program(args...)
+	if typed := p.command.In; c.meanwhile != "" {
+		p.command.In = readerFunc(func(b []byte) (int, error) {
+			s.exec(c.meanwhile)
+			return typed.Read(b)
+		})
+	}
+	if status := p.run(s.Context()); status != c.status {
+		s.Errorf("%s: idem %s: exit status %d, want %d", c.reason, c.args, status, c.status)
+	}
+	for of, row := range map[string]struct{ got, want string }{
+		"stdout": {out.String(), c.out}, "stderr": {databaseLine.ReplaceAllString(complaints.String(), ""), c.says}, "the effect": {changes(), c.effect},
 	} {
-		if _, out, errs := s.idem(strings.Fields(words)...); !strings.Contains(out, says) {
-			t.Errorf("idem %s says %q, %q; want %q", words, out, errs, says)
+		if !isLike(row.got, row.want) {
+			s.Errorf("%s: idem %s: %s is\n%s\nwant\n%s", c.reason, c.args, of, row.got, row.want)
 		}
-	}
-	s.want(command.Done, "1 event of notes: acknowledged no more\n", "", "acknowledge", "-undo", "-failed", "-reason", "it is mine now", "-as", "bruno", "-yes")
-	if _, out, _ := s.idem("list", "bad_2"); strings.Contains(out, "acknowledged") {
-		t.Errorf("after -undo idem list says %q", out)
-	}
-	if status, _, _ := s.idem("acknowledge", "-undo", "bad_2", "-reason", "again", "-yes"); status != command.Nothing {
-		t.Errorf("-undo of what nobody has acknowledged: exit status %d", status)
 	}
 }
 
-func TestAnAcknowledgedEventStaysParked(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.badNight()
-	s.want(command.Done, "1 event of notes: acknowledged, not processed\n", "", "acknowledge", "bad_2", "-reason", "ticket 7", "-as", "ana", "-yes")
-	s.wantText(`select state from idem_events where event like '%/bad_2'`, "parked")
-	s.wantText(`select actor || ' ' || action || ' ' || reason || ' ' || events::text || ' ' || result from idem_audit`, "ana acknowledge ticket 7 {notes//bad_2} 1 acknowledged")
-	for _, args := range [][]string{{"acknowledge", "bad_2"}, {"acknowledge", "-reason", "x", "-yes"}, {"acknowledge", "-reason", "x", "-yes", "-state", "unhandled"}, {"acknowledge", "-reason", "x", "-yes", "-state", "parked"}} {
-		if status, _, complaints := s.idem(args...); status != command.Misused {
-			t.Errorf("idem %q: exit status %d: %s", args, status, complaints)
+// isLike reports whether a text is the wanted one, where … stands for any.
+func isLike(text, want string) bool {
+	return regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(want), "…", ".*") + "$").MatchString(text)
+}
+
+// changes returns a function that says what has changed since: events first, then what the trail has.
+func (s *shop) changes() func() string {
+	s.Helper()
+	events, trail := s.stored()
+	return func() string {
+		s.Helper()
+		now, said := s.stored()
+		var changed []string
+		for _, e := range slices.Sorted(maps.Keys(now)) {
+			if now[e] != events[e] {
+				changed = append(changed, e+" "+now[e])
+			}
 		}
+		for e := range events {
+			if _, ok := now[e]; !ok {
+				changed = append(changed, e+" gone")
+			}
+		}
+		slices.Sort(changed)
+		lines := said[len(trail):]
+		if changed != nil {
+			lines = append([]string{strings.Join(changed, ", ")}, lines...)
+		}
+		return jsonTime.ReplaceAllString(strings.Join(lines, "; "), "2026-11-20T10:00:00Z")
 	}
-	if status, _, _ := s.idem("acknowledge", "no_such_event", "-reason", "x"); status != command.Nothing {
-		t.Errorf("an event that is not there: exit status %d", status)
-	}
+}
+
+// stored returns the state of each event with the number of its effects, and the lines of the trail.
+func (s *shop) stored() (events map[string]string, trail []string) {
+	s.Helper()
+	events = testkit.QueryOne[map[string]string](s, s.pool, `select coalesce(jsonb_object_agg(replace(e.event, 'notes//', ''), concat_ws(' ', state,
+		nullif((select count(*) from effects f where f.event = substring(e.event from '[^/]*$')), 0),
+		(select 'acknowledged' from idem_payloads p where p.event = e.event and acknowledged_at is not null))), '{}') from idem_events e`)
+	return events, testkit.QueryOne[[]string](s, s.pool, `select coalesce(array_agg(concat_ws(' ', actor, action, nullif(reason, '')) || ': ' || coalesce(result, '') order by id), '{}') from idem_audit where source = 'notes' or source = 'bills'`)
 }
