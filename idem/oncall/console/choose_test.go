@@ -81,46 +81,21 @@ func TestNothingChosenIsNothingDone(t *testing.T) {
 	a.wantState("letters", "e1", idem.StateParked)
 }
 
-func TestEraseIsAskedTwiceAndNamesWhatIsLeft(t *testing.T) {
+// By name, and so in any state.
+func TestEraseTakesTheEventsOfCheckboxesThatAreOfItsSource(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
 	a.letters("e1", "e2")
-	a.inbox.KeepPayloads = true
-	a.fix()
-	a.confirm("confirm?action=replay"+oneEvent, "").want(303)
-	a.get("event?source=letters&id=e1").want(200, "Show with values masked", "Erase…")
-	const done = "confirm?action=erase&source=letters&account=&id=e1&one=1"
-	question := a.get(done)
-	question.want(200, "Erase? 1 event", "It stays that they came", "Not reached: the application's own tables", "This cannot be undone. To erase, type letters")
-	question.without("not done")
-	form := question.form("act")
-	a.post("act", form).want(400, "Say why")
-	form.Set("reason", "request 17")
-	for _, typed := range []string{"", "yes", "notes"} {
-		form.Set("sure", typed)
-		a.post("act", form).want(400, "To erase these events, type the name of the source, letters: nothing was done")
-	}
-	a.post("reveal", url.Values{"source": {"letters"}, "id": {"e1"}}).want(200, "cpf")
-	form.Set("sure", "letters")
-	a.post("act", form).want(303)
-	a.get("event?source=letters&id=e1").want(200, "State done", "It is not stored", "What was done by hand", "erase request 17 erased")
-	a.get("trail?source=letters").want(200, "ana erase 1 by row key request 17 1 1 erased")
-
-	// One that is not done is left alone, unless that is asked for.
 	list := a.get("entity?source=letters&entity=order-e2").form("choose")
 	list.Set("action", "erase")
 	list["event"] = []string{"letters//e2", "notes//n1"}
-	question = a.post("choose", list)
-	question.want(200, "Erase? 1 event", "1 of them is not done, and is left alone", "Give those up, and erase them")
-	form = question.form("act")
-	form.Set("reason", "request 18")
-	form.Set("sure", "letters")
+	form := a.post("choose", list).form("act")
+	for field, value := range map[string]string{"reason": "request 18", "sure": "letters", "open": "1"} {
+		form.Set(field, value)
+	}
 	a.post("act", form).want(303)
-	a.wantState("letters", "e2", idem.StateParked)
-	form.Set("open", "1")
-	a.post("act", form).want(303)
-	a.wantState("letters", "e2", idem.StateDiscarded)
-	a.get("trail?source=letters").want(200, "request 18 1 1 erased", "request 18 0 0 erased; 1 left alone: not done")
+	a.wantState("letters", "e1", idem.StateParked)
+	a.get("event?source=letters&id=e2").want(200, "State discarded", "It is not stored", "What was done by hand", "erase request 18 erased")
 	a.get("event?source=letters&id=e2").without("no such order")
 }
 

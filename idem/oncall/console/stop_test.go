@@ -1,19 +1,15 @@
 package console_test
 
 import (
-	"bufio"
-	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/oncall/console"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // may has the user be bob, who may reveal or not.
@@ -88,88 +84,17 @@ func TestRunningActionIsStoppedFromThePageAndTheRestIsDoneAnew(t *testing.T) {
 	a.get("trail?source=letters").want(200, "bob stop action 1")
 }
 
-// A process is killed in the handler of the second of three events. Others replay what is left: each event
-// has one effect, and what was shown is what is done.
-func TestReplayOfAKilledProcessIsDoneAnew(t *testing.T) {
+func TestAnActionWhoseProcessDiedSaysSoAndNamesWhatItDidNotReach(t *testing.T) {
 	t.Parallel()
-	url := idemtest.URL(t)
-	pool := openPool(t, url, "")
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
-	exec1 := func(sql string) {
-		if _, err := pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec1(`create table effects (event text)`)
-	a := openApp(t, pool)
-	a.letters("e1", "e2", "e3")
-	process := exec.Command(os.Args[0], "-test.run=^TestChildThatReplays$")
-	process.Env = append(os.Environ(), "CONSOLE_TEST_URL="+url)
-	out, err := process.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = process.Process.Kill() })
-	lines := bufio.NewScanner(out)
-	for lines.Scan() && lines.Text() != "in e2" {
-	}
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = process.Wait() // the signal says it
-
-	a.fix()
-	a.mu.Lock()
-	a.record = true
-	a.mu.Unlock()
+	a := newApp(t)
+	testkit.Exec(t, a.pool, `insert into idem_audit (id, actor, action, source, filter, reason, events, seen_at)
+			values (1, 'bob', 'replay', 'letters', 'all', 'deployed', '{letters//e1,letters//e2,letters//e3}', now());
+		insert into idem_audit_events (action, event, result) values (1, 'letters//e1', 'done')`)
 	const action = "action?source=letters&id=1"
 	a.get(action).want(200, "it is running") // as far as anybody knows
-	exec1(`update idem_audit set seen_at = now() - interval '13 seconds'`)
-	exec1(`update idem_workers set seen_at = now() - interval '13 seconds'`)
+	testkit.Exec(t, a.pool, `update idem_audit set seen_at = now() - interval '13 seconds'`)
 	dead := a.get(action)
-	dead.want(200, "its process died", "e1 done by it", "e2 not reached", "choose those events again")
+	dead.want(200, "1 of 3: 1 done, 0 failed, 0 without a handler", "its process died", "e1 done by it", "e2 not reached", "choose those events again")
 	dead.without(`action="stop"`)
 	a.get("trail?source=letters").want(200, "its process died")
-
-	a.may(true)
-	form := a.get("confirm?source=letters&action=replay").form("act")
-	answers := make(chan int)
-	for range 2 { // two people at once
-		go func() { answers <- a.post("act", form).status }()
-	}
-	if one, other := <-answers, <-answers; one != 303 && other != 303 {
-		t.Errorf("two who replay the rest are answered %d and %d, want 303", one, other)
-	}
-	for _, id := range []string{"e1", "e2", "e3"} {
-		a.wantState("letters", id, idem.StateDone)
-	}
-	var effects string
-	if err := pool.QueryRow(t.Context(), `select string_agg(event, ' ' order by event) from effects`).Scan(&effects); err != nil || effects != "e1 e2 e3" {
-		t.Errorf("the effects are of %q, %v, want e1 e2 e3", effects, err)
-	}
-	a.get(action).want(200, "1 of 3: 1 done, 0 failed, 0 without a handler", "its process died")
-}
-
-// TestChildThatReplays is the process that is killed.
-func TestChildThatReplays(t *testing.T) {
-	url := os.Getenv("CONSOLE_TEST_URL")
-	if url == "" {
-		return
-	}
-	a := openApp(t, openPool(t, url, ""))
-	a.fix()
-	a.record = true
-	a.during = func(l *letter) {
-		fmt.Println("in", l.ID)
-		if l.ID == "e2" {
-			select {}
-		}
-	}
-	a.confirm("confirm?source=letters&action=replay", "deployed").want(303)
-	select {}
 }
