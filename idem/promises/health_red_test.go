@@ -20,6 +20,7 @@ import (
 	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/internal/inside"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // An inbox answers 200 whatever its handlers do.
@@ -27,85 +28,85 @@ func TestAnInboxWhoseHandlersAllFailMakesHealthRed(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	broken := true
-	s.on(func(context.Context, pgx.Tx, *note) error {
+	s.On(func(context.Context, pgx.Tx, *note) error {
 		if broken {
 			return errors.New("a mistake")
 		}
 		return nil
 	})
-	s.inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
+	s.Inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
 	for n := range 5 {
-		s.wantHealth(fmt.Sprintf("%d have failed", n), s.newHealth(s.inbox), "", "")
-		s.store(letter(fmt.Sprintf("e%d", n), fmt.Sprintf("o%d", n), 0))
-		s.drain(1)
+		s.WantHealth(fmt.Sprintf("%d have failed", n), s.NewHealth(s.Inbox), "", "")
+		s.Store(letter(fmt.Sprintf("e%d", n), fmt.Sprintf("o%d", n), 0))
+		s.Drain(1)
 	}
-	s.wantHealth("all of five", s.newHealth(s.inbox), "handlers", "5 events have failed in a row in the workers of this process: see the errors")
-	hasty := s.newHealth(s.inbox)
+	s.WantHealth("all of five", s.NewHealth(s.Inbox), "handlers", "5 events have failed in a row in the workers of this process: see the errors")
+	hasty := s.NewHealth(s.Inbox)
 	hasty.MaxFailing = 0
-	s.wantHealth("of those that fail for long it does not ask", hasty, "handlers", "5 events have failed in a row")
-	other := s.newInbox(s.pool)
-	s.wantHealth("another process has not tried any", s.newHealth(other), "", "")
-	s.exec(`update idem_payloads set received_at = now() - interval '11 minutes'`)
-	s.wantHealth("it reads of them", s.newHealth(other), "failing", "5 events fail")
-	s.wantHealth("so does this one", s.newHealth(s.inbox), "handlers and failing", "5 events fail")
-	off := s.newHealth(s.inbox)
+	s.WantHealth("of those that fail for long it does not ask", hasty, "handlers", "5 events have failed in a row")
+	other := s.NewInbox(s.Pool)
+	s.WantHealth("another process has not tried any", s.NewHealth(other), "", "")
+	s.Exec(`update idem_payloads set received_at = now() - interval '11 minutes'`)
+	s.WantHealth("it reads of them", s.NewHealth(other), "failing", "5 events fail")
+	s.WantHealth("so does this one", s.NewHealth(s.Inbox), "handlers and failing", "5 events fail")
+	off := s.NewHealth(s.Inbox)
 	off.MaxFailures, off.MaxFailing = 0, 0
-	s.wantHealth("it does not look", off, "", "")
+	s.WantHealth("it does not look", off, "", "")
 	broken = false
-	s.exec(`update idem_payloads set due_at = now()`)
-	s.drain(5)
-	s.wantHealth("the handlers are mended", s.newHealth(s.inbox), "", "")
+	s.Exec(`update idem_payloads set due_at = now()`)
+	s.Drain(5)
+	s.WantHealth("the handlers are mended", s.NewHealth(s.Inbox), "", "")
 }
 
 func TestOneEventThatFailsAgainAndAgainIsNotAllHandlers(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
-	s.inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
-	s.inbox.MaxAttempts = 7
-	s.store(letter("e1", "o1", 0))
+	s.On(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
+	s.Inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
+	s.Inbox.MaxAttempts = 7
+	s.Store(letter("e1", "o1", 0))
 	for range 7 {
-		s.wantHealth("it fails", s.newHealth(s.inbox), "", "")
-		s.exec(`update idem_payloads set due_at = now()`)
-		s.drain(1)
+		s.WantHealth("it fails", s.NewHealth(s.Inbox), "", "")
+		s.Exec(`update idem_payloads set due_at = now()`)
+		s.Drain(1)
 	}
-	s.wantHealth("it has failed for the last time", s.newHealth(s.inbox), "parked", "1 event is parked")
+	s.WantHealth("it has failed for the last time", s.NewHealth(s.Inbox), "parked", "1 event is parked")
 }
 
 func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T) {
 	t.Parallel()
-	s := newTill(t)
-	ana := operator.New(s.first, "ana@shop")
+	s := testkit.NewTill(t)
+	ana := operator.New(s.First, "ana@shop")
 	acknowledges := func(f idem.Filter, want int64) {
 		t.Helper()
 		if n, err := acted(t.Context(), "the shop knows")(ana.PlanAcknowledge(t.Context(), f)); n != want || err != nil {
 			t.Errorf("Acknowledge = %d, %v, want %d", n, err, want)
 		}
 	}
-	s.openInbox()
-	s.inbox.MaxAttempts = 1
-	s.fails("first", "second")
-	s.store(at(1, "first", "paid", "o1"))
-	s.drain(1)
-	s.wantHealth("parked", s.newHealth(s.first), "parked", "1 event is parked, until a person acts: first first, paid")
+	s.OpenInbox()
+	s.Inbox.MaxAttempts = 1
+	s.Fails("first", "second")
+	s.Store(at(1, "first", "paid", "o1"))
+	s.Drain(1)
+	s.WantHealth("parked", s.NewHealth(s.First), "parked", "1 event is parked, until a person acts: first first, paid")
 	acknowledges(idem.Filter{IDs: []string{"first"}}, 1)
-	s.wantHealth("acknowledged", s.newHealth(s.first), "", "")
-	s.wantState("first", idem.StateParked)
+	s.WantHealth("acknowledged", s.NewHealth(s.First), "", "")
+	s.WantState("first", idem.StateParked)
 
-	s.store(at(2, "second", "refunded", "o1")) // waits for the first
-	s.wantHealth("another waits for it", s.newHealth(s.first), "standing", "1 event waits for a parked one: the first for first, of o1")
+	s.Store(at(2, "second", "refunded", "o1")) // waits for the first
+	s.WantHealth("another waits for it", s.NewHealth(s.First), "standing", "1 event waits for a parked one: the first for first, of o1")
 	acknowledges(idem.Filter{IDs: []string{"first", "second"}}, 1) // the second was never tried
-	s.fails("second")
-	s.replays(idem.Filter{IDs: []string{"first"}}, idem.Replayed{Done: 1})
-	s.drain(1)
-	s.wantHealth("and failed in its turn", s.newHealth(s.first), "parked", "first second, refunded")
+	s.Fails("second")
+	s.WantReplayed(idem.Filter{IDs: []string{"first"}}, idem.Replayed{Done: 1})
+	s.Drain(1)
+	s.WantHealth("and failed in its turn", s.NewHealth(s.First), "parked", "first second, refunded")
 
-	two := s.newHealth(s.first)
+	two := s.NewHealth(s.First)
 	two.MaxParked = 2
-	s.wantHealth("one is allowed", two, "", "")
-	two = s.newHealth(s.first)
+	s.WantHealth("one is allowed", two, "", "")
+	two = s.NewHealth(s.First)
 	two.MaxParked = 0
-	s.wantHealth("it does not look", two, "", "")
+	s.WantHealth("it does not look", two, "", "")
 
 	actions, err := ana.Actions(t.Context(), 0, 1)
 	if err != nil || len(actions) != 1 {
@@ -115,7 +116,7 @@ func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T)
 	if diff := cmp.Diff("ana@shop acknowledge: the shop knows, 1 acknowledged, 1", got); diff != "" {
 		t.Errorf("the trail (-want +got):\n%s", diff)
 	}
-	if _, err := acted(t.Context(), "x")(operator.New(s.first, "").PlanAcknowledge(t.Context(), idem.Filter{})); err == nil {
+	if _, err := acted(t.Context(), "x")(operator.New(s.First, "").PlanAcknowledge(t.Context(), idem.Filter{})); err == nil {
 		t.Error("an operator without a name acknowledges")
 	}
 
@@ -124,36 +125,36 @@ func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T)
 		how  string
 		fail func()
 	}{
-		{"a replay", func() { s.replays(second, idem.Replayed{Failed: 1}) }},
-		{"the provider delivers it", func() { s.store(at(2, "second", "refunded", "o1")); s.drain(1) }},
+		{"a replay", func() { s.WantReplayed(second, idem.Replayed{Failed: 1}) }},
+		{"the provider delivers it", func() { s.Store(at(2, "second", "refunded", "o1")); s.Drain(1) }},
 		{"workers", func() {
-			if n, err := s.inbox.Requeue(t.Context(), second); n != 1 || err != nil {
+			if n, err := s.Inbox.Requeue(t.Context(), second); n != 1 || err != nil {
 				t.Errorf("Requeue = %d, %v", n, err)
 			}
-			s.drain(1)
+			s.Drain(1)
 		}},
 		{"a replay of a body that does not decode", func() {
-			s.exec(`update idem_payloads set body = '{"id":5}'`)
-			s.replays(second, idem.Replayed{Failed: 1})
+			s.Exec(`update idem_payloads set body = '{"id":5}'`)
+			s.WantReplayed(second, idem.Replayed{Failed: 1})
 		}},
 	} {
 		acknowledges(second, 1)
-		s.wantHealth("before "+again.how, s.newHealth(s.first), "", "")
+		s.WantHealth("before "+again.how, s.NewHealth(s.First), "", "")
 		again.fail()
-		s.wantHealth("after "+again.how, s.newHealth(s.first), "parked", "first second, refunded")
+		s.WantHealth("after "+again.how, s.NewHealth(s.First), "parked", "first second, refunded")
 	}
 	acknowledges(second, 1)
-	s.wantHealth("acknowledged once more", s.newHealth(s.first), "", "")
+	s.WantHealth("acknowledged once more", s.NewHealth(s.First), "", "")
 }
 
 // It is tried again by itself, for hours.
 func TestFailingEventIsRedUntilItIsAcknowledgedAndAgainOnceItIsParked(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
-	s.inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
-	s.inbox.MaxAttempts = 3
-	ana, e1 := operator.New(s.inbox, "ana@shop"), idem.Filter{IDs: []string{"e1"}}
+	s.On(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
+	s.Inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
+	s.Inbox.MaxAttempts = 3
+	ana, e1 := operator.New(s.Inbox, "ana@shop"), idem.Filter{IDs: []string{"e1"}}
 	does := func(what string, plan func(context.Context, idem.Filter) (*operator.Plan, error), f idem.Filter, want int64) {
 		t.Helper()
 		if n, err := acted(t.Context(), "the bank is away")(plan(t.Context(), f)); n != want || err != nil {
@@ -162,15 +163,15 @@ func TestFailingEventIsRedUntilItIsAcknowledgedAndAgainOnceItIsParked(t *testing
 	}
 	again := func(reason, check, says string) {
 		t.Helper()
-		s.exec(`update idem_payloads set due_at = now(), received_at = now() - interval '11 minutes' where event like '%/e1'`)
-		s.drain(1)
-		s.wantHealth(reason, s.newHealth(s.inbox), check, says)
+		s.Exec(`update idem_payloads set due_at = now(), received_at = now() - interval '11 minutes' where event like '%/e1'`)
+		s.Drain(1)
+		s.WantHealth(reason, s.NewHealth(s.Inbox), check, says)
 	}
-	s.store(letter("e1", "o1", 0))
+	s.Store(letter("e1", "o1", 0))
 	does("Acknowledge of what was never tried", ana.PlanAcknowledge, e1, 0)
 	again("it fails", "failing", "1 event fails")
 	does("Acknowledge", ana.PlanAcknowledge, idem.Filter{}, 1)
-	s.wantHealth("acknowledged", s.newHealth(s.inbox), "", "")
+	s.WantHealth("acknowledged", s.NewHealth(s.Inbox), "", "")
 	if l, ok, err := ana.Lookup(t.Context(), "", "e1"); !ok || err != nil || l.AcknowledgedAt.IsZero() || l.Acknowledged.Actor != "ana@shop" || l.Acknowledged.Reason != "the bank is away" {
 		t.Errorf("Lookup says it is acknowledged by %q for %q at %s, %v, %v", l.Acknowledged.Actor, l.Acknowledged.Reason, l.AcknowledgedAt, ok, err)
 	}
@@ -180,29 +181,29 @@ func TestFailingEventIsRedUntilItIsAcknowledgedAndAgainOnceItIsParked(t *testing
 	}
 	does("Unacknowledge", ana.PlanUnacknowledge, e1, 1)
 	does("Unacknowledge of what is not acknowledged", ana.PlanUnacknowledge, e1, 0)
-	s.wantHealth("taken back", s.newHealth(s.inbox), "failing", "1 event fails")
+	s.WantHealth("taken back", s.NewHealth(s.Inbox), "failing", "1 event fails")
 	does("Acknowledge once more", ana.PlanAcknowledge, e1, 1)
 	again("nobody tries it any more", "parked", "1 event is parked, until a person acts: first e1, paid")
 
-	s.store(letter("e2", "o1", 0))
+	s.Store(letter("e2", "o1", 0))
 	does("Acknowledge of the parked one", ana.PlanAcknowledge, e1, 1)
-	s.wantHealth("what waited behind it is known, too", s.newHealth(s.inbox), "", "")
-	s.store(letter("e3", "o1", 0))
-	s.wantHealth("another comes to wait", s.newHealth(s.inbox), "standing", "2 events wait for parked ones: the first for e1, of o1")
+	s.WantHealth("what waited behind it is known, too", s.NewHealth(s.Inbox), "", "")
+	s.Store(letter("e3", "o1", 0))
+	s.WantHealth("another comes to wait", s.NewHealth(s.Inbox), "standing", "2 events wait for parked ones: the first for e1, of o1")
 	does("Unacknowledge the parked one", ana.PlanUnacknowledge, e1, 1)
-	s.wantHealth("taken back", s.newHealth(s.inbox), "standing and parked", "1 event is parked")
+	s.WantHealth("taken back", s.NewHealth(s.Inbox), "standing and parked", "1 event is parked")
 
 	does("Acknowledge before a requeue", ana.PlanAcknowledge, e1, 1)
-	if n, err := s.inbox.Requeue(t.Context(), e1); n != 1 || err != nil {
+	if n, err := s.Inbox.Requeue(t.Context(), e1); n != 1 || err != nil {
 		t.Errorf("Requeue = %d, %v", n, err)
 	}
 	again("somebody had it tried again, and it fails", "failing", "1 event fails")
 
-	s.inbox.MaxAttempts = 1
+	s.Inbox.MaxAttempts = 1
 	again("nobody tries it any more", "standing and parked", "1 event is parked")
-	s.inbox.MaxAttempts = 3
+	s.Inbox.MaxAttempts = 3
 	does("Acknowledge before the provider delivers it again", ana.PlanAcknowledge, e1, 1)
-	s.store(letter("e1", "o1", 0))
+	s.Store(letter("e1", "o1", 0))
 	again("the provider had it tried again, and it fails", "failing", "1 event fails")
 }
 

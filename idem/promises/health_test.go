@@ -2,13 +2,11 @@ package promises_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,33 +19,35 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/port"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestHealthTurnsRedBeforeTheProviderStopsItsQueue(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	broken := true
-	s.on(func(context.Context, pgx.Tx, *note) error {
+	s.On(func(context.Context, pgx.Tx, *note) error {
 		if broken {
 			return errors.New("a mistake")
 		}
 		return nil
 	})
 	for range 4 {
-		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+		s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
 	}
-	s.wantHealth("4 in a row", s.newHealth(s.first), "", "")
-	s.wantAnswer(paid("e2"), http.StatusServiceUnavailable)
-	s.wantHealth("5 in a row", s.newHealth(s.first), "deliveries", "5 deliveries have failed in a row: handler_failed 5: see the errors in this application's log, and put right what they say, before the provider slows down its queue")
-	lenient := s.newHealth(s.first)
+	s.WantHealth("4 in a row", s.NewHealth(s.First), "", "")
+	s.WantAnswer(paid("e2"), http.StatusServiceUnavailable)
+	s.WantHealth("5 in a row", s.NewHealth(s.First), "deliveries", "5 deliveries have failed in a row: handler_failed 5: see the errors in this application's log, and put right what they say, before the provider slows down its queue")
+	lenient := s.NewHealth(s.First)
 	lenient.MaxFailures = 6
-	s.wantHealth("6 are allowed", lenient, "", "")
-	lenient = s.newHealth(s.first)
+	s.WantHealth("6 are allowed", lenient, "", "")
+	lenient = s.NewHealth(s.First)
 	lenient.MaxFailures = 0
-	s.wantHealth("it does not look", lenient, "", "")
+	s.WantHealth("it does not look", lenient, "", "")
 	broken = false
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantHealth("one was acknowledged", s.newHealth(s.first), "", "")
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantHealth("one was acknowledged", s.NewHealth(s.First), "", "")
 }
 
 func TestStrangersDoNotMakeHealthRed(t *testing.T) {
@@ -55,135 +55,135 @@ func TestStrangersDoNotMakeHealthRed(t *testing.T) {
 	s := newApp(t)
 	for status, token := range map[int]string{401: "wrong", 503: "none"} {
 		for range 5 {
-			if got, _, err := s.post(t.Context(), paid("e1"), map[string]string{"token": token}); got != status || err != nil {
+			if got, _, err := s.Post(t.Context(), paid("e1"), map[string]string{"token": token}); got != status || err != nil {
 				t.Fatalf("a delivery with the token %q is answered %d, %v", token, got, err)
 			}
 		}
 		if token == "wrong" {
-			s.wantHealth("their token is wrong", s.newHealth(s.first), "", "")
-			s.first = s.newFirst()
+			s.WantHealth("their token is wrong", s.NewHealth(s.First), "", "")
+			s.First = s.NewFirst()
 			continue
 		}
-		s.wantHealth("there is no token to verify with", s.newHealth(s.first), "deliveries", "5 deliveries have failed")
-		s.first = s.newFirst()
+		s.WantHealth("there is no token to verify with", s.NewHealth(s.First), "deliveries", "5 deliveries have failed")
+		s.First = s.NewFirst()
 	}
 	unsure := map[string]string{"token": "unsure"}
 	for range 5 {
-		_, _, _ = s.post(t.Context(), paid("e1"), unsure)
+		_, _, _ = s.Post(t.Context(), paid("e1"), unsure)
 	}
-	s.wantHealth("accounts cannot be looked up", s.newHealth(s.first), "deliveries", "5 deliveries have failed")
+	s.WantHealth("accounts cannot be looked up", s.NewHealth(s.First), "deliveries", "5 deliveries have failed")
 }
 
 func TestAnEventThatFailsForLongMakesHealthRed(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
-	s.inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
-	s.inbox.MaxAttempts = 2
-	s.wantAnswer(newBody, http.StatusOK) // unhandled, and of no age
-	s.store(letter("failing", "o2", 0))
-	s.drain()
+	s.On(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
+	s.Inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
+	s.Inbox.MaxAttempts = 2
+	s.WantAnswer(newBody, http.StatusOK) // unhandled, and of no age
+	s.Store(letter("failing", "o2", 0))
+	s.Drain()
 	age := func(minutes int) {
-		s.exec(fmt.Sprintf(`update idem_payloads set received_at = now() - interval '%d minutes'`, minutes))
+		s.Exec(fmt.Sprintf(`update idem_payloads set received_at = now() - interval '%d minutes'`, minutes))
 	}
 	age(9)
-	s.wantHealth("9 minutes", s.newHealth(s.inbox), "", "")
+	s.WantHealth("9 minutes", s.NewHealth(s.Inbox), "", "")
 	age(11)
-	s.wantHealth("11 minutes", s.newHealth(s.inbox), "failing", "1 event fails, and no workers are alive to try it again: put right what the error says, and deploy it; then start the program")
-	s.wantHealth("another process of the source says so, too", s.newHealth(s.first), "failing", "1 event fails")
-	off := s.newHealth(s.inbox)
+	s.WantHealth("11 minutes", s.NewHealth(s.Inbox), "failing", "1 event fails, and no workers are alive to try it again: put right what the error says, and deploy it; then start the program")
+	s.WantHealth("another process of the source says so, too", s.NewHealth(s.First), "failing", "1 event fails")
+	off := s.NewHealth(s.Inbox)
 	off.MaxFailing = 0
-	s.wantHealth("it does not look", off, "", "")
-	s.exec(`update idem_payloads set due_at = now() where event like '%failing'`)
-	s.drain(1)
-	s.wantHealth("it is parked", s.newHealth(s.inbox), "parked", "1 event is parked, until a person acts: first failing, paid")
+	s.WantHealth("it does not look", off, "", "")
+	s.Exec(`update idem_payloads set due_at = now() where event like '%failing'`)
+	s.Drain(1)
+	s.WantHealth("it is parked", s.NewHealth(s.Inbox), "parked", "1 event is parked, until a person acts: first failing, paid")
 }
 
 // Their handlers run twice.
 func TestFirstTriesThatTakeLongerThanAnswerWithinMakeHealthRed(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.workersElsewhere("notes")
+	s.WorkersElsewhere("notes")
 	ran := 0
-	s.on(func(ctx context.Context, _ pgx.Tx, _ *note) error {
+	s.On(func(ctx context.Context, _ pgx.Tx, _ *note) error {
 		ran++
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	s.first.AnswerWithin = 20 * time.Millisecond
+	s.First.AnswerWithin = 20 * time.Millisecond
 	for n := 0; ran < 20; n++ { // a try of which the time is over before its handler runs says nothing
 		if ran == 19 {
-			s.wantHealth("19 are too few to say", s.newHealth(s.first), "", "")
+			s.WantHealth("19 are too few to say", s.NewHealth(s.First), "", "")
 		}
-		s.wantAnswer(about(fmt.Sprint(n), "paid", fmt.Sprint(n)), http.StatusOK)
+		s.WantAnswer(about(fmt.Sprint(n), "paid", fmt.Sprint(n)), http.StatusOK)
 	}
-	s.wantHealth("20 of 20", s.newHealth(s.first), "answer within", "of the last 20 first tries 20 took too long: their handlers run again in workers")
+	s.WantHealth("20 of 20", s.NewHealth(s.First), "answer within", "of the last 20 first tries 20 took too long: their handlers run again in workers")
 }
 
 func TestEventsThatNoWorkerTakesMakeHealthRed(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	entered, release := make(chan struct{}), make(chan struct{})
-	s.on(func(_ context.Context, _ pgx.Tx, n *note) error {
+	s.On(func(_ context.Context, _ pgx.Tx, n *note) error {
 		if n.ID == "e1" {
 			close(entered)
 			<-release
 		}
 		return nil
 	})
-	s.store(letter("e1", "o1", 1), letter("e2", "o1", 2))
+	s.Store(letter("e1", "o1", 1), letter("e2", "o1", 2))
 	due := func(minutes int) {
-		s.exec(fmt.Sprintf(`update idem_payloads set due_at = now() - interval '%d minutes' where event like '%%/e1'`, minutes))
+		s.Exec(fmt.Sprintf(`update idem_payloads set due_at = now() - interval '%d minutes' where event like '%%/e1'`, minutes))
 	}
-	s.exec(`update idem_payloads set due_at = null, received_at = now() - interval '1 hour' where event like '%/e2'`) // it waits for e1
+	s.Exec(`update idem_payloads set due_at = null, received_at = now() - interval '1 hour' where event like '%/e2'`) // it waits for e1
 	due(-10)
-	s.wantHealth("it waits for its next attempt", s.newHealth(s.inbox), "", "")
-	off := s.newHealth(s.inbox)
+	s.WantHealth("it waits for its next attempt", s.NewHealth(s.Inbox), "", "")
+	off := s.NewHealth(s.Inbox)
 	off.MaxPending = 6 * time.Minute
 	due(6) // and Timeout beside
-	s.wantHealth("it is drained from time to time", off, "", "")
-	s.exec(`update idem_payloads set due_at = now() where event like '%/e1'`)
-	s.wantHealth("it has just become due", s.newHealth(s.inbox), "", "")
-	s.exec(`update idem_payloads set due_at = now() - interval '16 seconds' where event like '%/e1'`)
-	s.wantHealth("nobody takes it", s.newHealth(s.inbox), "workers", "no workers are alive, and 2 events wait for them")
+	s.WantHealth("it is drained from time to time", off, "", "")
+	s.Exec(`update idem_payloads set due_at = now() where event like '%/e1'`)
+	s.WantHealth("it has just become due", s.NewHealth(s.Inbox), "", "")
+	s.Exec(`update idem_payloads set due_at = now() - interval '16 seconds' where event like '%/e1'`)
+	s.WantHealth("nobody takes it", s.NewHealth(s.Inbox), "workers", "no workers are alive, and 2 events wait for them")
 	due(6)
-	off = s.newHealth(s.inbox)
+	off = s.NewHealth(s.Inbox)
 	off.MaxPending = 0
-	s.wantHealth("it does not look", off, "", "")
-	stop := s.start(s.inbox)
+	s.WantHealth("it does not look", off, "", "")
+	stop := s.Start(s.Inbox)
 	<-entered
-	s.wantHealth("its handler hangs", s.newHealth(s.inbox), "workers", "workers run and do not keep up")
+	s.WantHealth("its handler hangs", s.NewHealth(s.Inbox), "workers", "workers run and do not keep up")
 	close(release)
-	s.wantWorked(idem.Done, idem.Done)
+	s.WantWorked(idem.Done, idem.Done)
 	stop()
-	s.wantHealth("they are done", s.newHealth(s.inbox), "", "")
+	s.WantHealth("they are done", s.NewHealth(s.Inbox), "", "")
 }
 
 // What was done is done again there, and everything else looks well.
 func TestAPathToOtherTablesThanThoseOfTheEventsIsRed(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.store(letter("e1", "o1", 1))
-	s.drain(1)
+	s.Store(letter("e1", "o1", 1))
+	s.Drain(1)
 	var schema string
-	if err := s.pool.QueryRow(t.Context(), `select current_schema()`).Scan(&schema); err != nil {
+	if err := s.Pool.QueryRow(t.Context(), `select current_schema()`).Scan(&schema); err != nil {
 		t.Fatal(err)
 	}
 	own := schema + "_own"
 	t.Cleanup(func() {
-		if _, err := s.pool.Exec(context.Background(), `drop schema `+own+` cascade`); err != nil {
+		if _, err := s.Pool.Exec(context.Background(), `drop schema `+own+` cascade`); err != nil {
 			t.Error(err)
 		}
 	})
-	s.exec(`create schema ` + own)
-	if err := idem.MigrateSchema(t.Context(), s.pool, own); err != nil {
+	s.Exec(`create schema ` + own)
+	if err := idem.MigrateSchema(t.Context(), s.Pool, own); err != nil {
 		t.Fatal(err)
 	}
 	moved := openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = own + ", " + schema })
-	s.wantHealth("as it was", s.newHealth(s.inbox), "", "")
-	s.wantHealth("somebody has changed it", s.newHealth(s.newInbox(moved)), "postgres", "those that are done there run again when they are delivered again")
-	s.exec(`update idem_events set received_at = now() - interval '32 days'`)
-	s.wantHealth("nothing of before is delivered again", s.newHealth(s.newInbox(moved)), "", "")
+	s.WantHealth("as it was", s.NewHealth(s.Inbox), "", "")
+	s.WantHealth("somebody has changed it", s.NewHealth(s.NewInbox(moved)), "postgres", "those that are done there run again when they are delivered again")
+	s.Exec(`update idem_events set received_at = now() - interval '32 days'`)
+	s.WantHealth("nothing of before is delivered again", s.NewHealth(s.NewInbox(moved)), "", "")
 }
 
 // A handler has it, and all else waits.
@@ -191,8 +191,8 @@ func TestAPoolOfOneConnectionIsAWarning(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	for connections, want := range map[int32]bool{1: true, 2: false} {
-		pool := openPool(t, s.pool.Config().ConnString(), func(c *pgxpool.Config) { c.MaxConns = connections })
-		for _, c := range s.newHealth(newFirst(pool, s.notes)).Report().Checks {
+		pool := openPool(t, s.Pool.Config().ConnString(), func(c *pgxpool.Config) { c.MaxConns = connections })
+		for _, c := range s.NewHealth(newFirst(pool, s.Notes)).Report().Checks {
 			if c.Name == "postgres" && (!c.Healthy || c.Warning != want) {
 				t.Errorf("of %d it says %+v", connections, c)
 			}
@@ -224,16 +224,16 @@ func TestPostgresThatIsNotWellMakesHealthRedInTime(t *testing.T) {
 		timeout     time.Duration
 		check, says string
 	}{
-		"nobody listens":           {open("postgres://joana:secret-1@" + strings.TrimPrefix(gone(t), "http://") + "/shop"), soon, "postgres", "it did not answer within 200ms"},
+		"nobody listens":           {open("postgres://joana:secret-1@" + strings.TrimPrefix(port.Gone(t), "http://") + "/shop"), soon, "postgres", "it did not answer within 200ms"},
 		"nobody answers":           {open("postgres://joana:secret-1@" + silent(t) + "/shop?sslmode=disable"), soon, "postgres", "it did not answer within 200ms"},
 		"all connections are used": {full, soon, "postgres", "all connections of the pool are in use"},
 		"it is a replica":          {readOnly, patience, "postgres", "it is read-only"},
 		"it has no tables":         {idemtest.Pool(t), patience, "postgres", "the events cannot be read: the tables are missing, or were changed"},
 	} {
-		h := s.newHealth(newFirst(c.pool, s.notes))
+		h := s.NewHealth(newFirst(c.pool, s.Notes))
 		h.Timeout, h.MaxPending = c.timeout, 0
 		start := time.Now()
-		s.wantHealth(reason, h, c.check, c.says)
+		s.WantHealth(reason, h, c.check, c.says)
 		if d := time.Since(start); d > patience {
 			t.Errorf("%s: it took %s", reason, d)
 		}
@@ -241,19 +241,19 @@ func TestPostgresThatIsNotWellMakesHealthRedInTime(t *testing.T) {
 			t.Errorf("%s: it tells a stranger: %s", reason, said)
 		}
 	}
-	if log := s.logged(); !strings.Contains(log, "webhook health check fails") || !strings.Contains(log, "joana") || strings.Contains(log, "secret-1") {
+	if log := s.Logged(); !strings.Contains(log, "webhook health check fails") || !strings.Contains(log, "joana") || strings.Contains(log, "secret-1") {
 		t.Errorf("the log does not tell the cause:\n%s", log)
 	}
 }
 
 func TestCanaryThatFailsOrDoesNotRunMakesHealthRed(t *testing.T) {
 	t.Parallel()
-	s := &app{T: t}
+	s := &app{&testkit.Shop{TB: t}}
 	synctest.Test(t, func(t *testing.T) {
 		way := &scriptedWay{answers: []string{"", "", fine}}
 		c := newCanary("https://shop.example/hooks", "right")
 		c.Transport = way
-		h := s.newHealth(c)
+		h := s.NewHealth(c)
 		for n, want := range []struct{ reason, check, says string }{
 			{"not delivered yet", "", ""},
 			{"failed once", "", ""},
@@ -263,30 +263,30 @@ func TestCanaryThatFailsOrDoesNotRunMakesHealthRed(t *testing.T) {
 			if n > 0 {
 				_ = c.Send(t.Context())
 			}
-			s.wantHealth(want.reason, h, want.check, want.says)
+			s.WantHealth(want.reason, h, want.check, want.says)
 			time.Sleep(c.Every)
 		}
 		time.Sleep(3 * c.Every)
-		s.wantHealth("it was stopped", h, "canary", "it does not run: have the program run it, as it runs the inbox")
-		h = s.newHealth(newCanary("https://shop.example/hooks", "right"))
+		s.WantHealth("it was stopped", h, "canary", "it does not run: have the program run it, as it runs the inbox")
+		h = s.NewHealth(newCanary("https://shop.example/hooks", "right"))
 		time.Sleep(2 * time.Minute)
-		s.wantHealth("it was never started", h, "canary", "it does not run: have the program run it, as it runs the inbox")
+		s.WantHealth("it was never started", h, "canary", "it does not run: have the program run it, as it runs the inbox")
 	})
-	if n := strings.Count(s.logged(), "webhook health check fails"); n != 3 {
-		t.Errorf("%d lines tell that it fails, want 3:\n%s", n, s.logged())
+	if n := strings.Count(s.Logged(), "webhook health check fails"); n != 3 {
+		t.Errorf("%d lines tell that it fails, want 3:\n%s", n, s.Logged())
 	}
-	if n := strings.Count(s.logged(), "webhook health check is well again"); n != 1 {
-		t.Errorf("%d lines tell that it is well again, want 1:\n%s", n, s.logged())
+	if n := strings.Count(s.Logged(), "webhook health check is well again"); n != 1 {
+		t.Errorf("%d lines tell that it is well again, want 1:\n%s", n, s.Logged())
 	}
 }
 
 // Whoever may ask may be anybody: hosts, users and addresses are for the log.
 func TestHealthSaysNoCauseOfACanarysFailure(t *testing.T) {
 	t.Parallel()
-	s := &app{T: t}
+	s := &app{&testkit.Shop{TB: t}}
 	c := newCanary("https://shop.example/hooks?key=hidden", "right")
 	c.Transport = wayWithASecret{}
-	h := s.newHealth(c)
+	h := s.NewHealth(c)
 	for range 2 {
 		_ = c.Send(t.Context())
 	}
@@ -295,8 +295,8 @@ func TestHealthSaysNoCauseOfACanarysFailure(t *testing.T) {
 	if body := w.Body.String(); w.Code != 503 || !strings.Contains(body, "see whether the application runs") || strings.Contains(body, "10.0.0.7") || strings.Contains(body, "hidden") {
 		t.Errorf("%d %s", w.Code, body)
 	}
-	if !strings.Contains(s.logged(), "10.0.0.7") {
-		t.Errorf("the log has no cause: %s", s.logged())
+	if !strings.Contains(s.Logged(), "10.0.0.7") {
+		t.Errorf("the log has no cause: %s", s.Logged())
 	}
 }
 
@@ -313,7 +313,7 @@ func TestHealthHasTheChecksOfEachReceiver(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	var names []string
-	for _, c := range s.newHealth(s.first, s.inbox).Report().Checks {
+	for _, c := range s.NewHealth(s.First, s.Inbox).Report().Checks {
 		names = append(names, c.Name)
 	}
 	if diff := cmp.Diff([]string{
@@ -322,43 +322,6 @@ func TestHealthHasTheChecksOfEachReceiver(t *testing.T) {
 	}, names); diff != "" {
 		t.Errorf("checks (-want +got):\n%s", diff)
 	}
-}
-
-// wantHealth asks over HTTP, and checks what fails, one check or several; "" is nothing. In says, … stands for
-// what changes with the time.
-func (s *app) wantHealth(reason string, h *health.Health, check, says string) {
-	s.Helper()
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
-	var report health.Report
-	if err := json.Unmarshal(w.Body.Bytes(), &report); err != nil {
-		s.Fatalf("%s: it is answered %d %s: %v", reason, w.Code, w.Body, err)
-	}
-	status := http.StatusOK
-	if check != "" {
-		status = http.StatusServiceUnavailable
-	}
-	if w.Code != status || report.Healthy != (check == "") || w.Header().Get("Content-Type") != "application/json" {
-		s.Errorf("%s: it is answered %d %s, want %d", reason, w.Code, w.Body, status)
-	}
-	found, sayer := false, regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(says), "…", ".*"))
-	for _, c := range report.Checks {
-		if c.Healthy != (check == "" || !strings.Contains(check, c.Name)) {
-			s.Errorf("%s: %+v", reason, c)
-		}
-		found = found || check != "" && strings.Contains(check, c.Name) && sayer.MatchString(c.String())
-	}
-	if check != "" && !found {
-		s.Errorf("%s: it says %s, want %q of %s", reason, w.Body, says, check)
-	}
-}
-
-// newHealth has looked at nothing yet.
-func (s *app) newHealth(parts ...health.Part) *health.Health {
-	h := health.New(parts...)
-	h.Timeout = 10 * time.Second // Postgres is not unavailable because the machine is busy
-	h.Logger = s.logger()
-	return h
 }
 
 // silent is a Postgres that takes connections and says nothing.

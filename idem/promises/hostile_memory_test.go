@@ -51,7 +51,7 @@ func TestHostileBodiesTakeLittleMemory(t *testing.T) {
 				if took > c.atMost<<20 {
 					t.Errorf("%d KB were allocated, want at most %d MB", took>>10, c.atMost)
 				}
-				e.wantEffects(queryOne[int](e.app, `select count(*) from idem_events where state = 'done'`))
+				e.WantEffects(queryOne[int](e.app, `select count(*) from idem_events where state = 'done'`))
 			})
 		})
 	}
