@@ -2,8 +2,6 @@ package promises_test
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +19,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // heap returns the bytes that are in use after a collection.
@@ -35,7 +34,7 @@ func heap() int64 {
 func TestABodyIsStoredAsItCameAndNeverUnpacked(t *testing.T) {
 	t.Parallel()
 	eachEndpoint(t, func(t *testing.T, e *endpoint) {
-		body := gzipped(paid("e1"))
+		body := testkit.Gzipped(paid("e1"))
 		if status, _, err := e.Post(t.Context(), body, map[string]string{"Content-Encoding": "gzip"}); status != http.StatusOK || err != nil {
 			t.Fatalf("answered %d, %v", status, err)
 		}
@@ -351,14 +350,6 @@ func byteByByte(body string) string {
 		fmt.Fprintf(&b, "1\r\n%c\r\n", body[i])
 	}
 	return b.String() + "0\r\n\r\n"
-}
-
-func gzipped(body string) string {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, _ = io.WriteString(w, body)
-	_ = w.Close()
-	return b.String()
 }
 
 // eachEndpoint runs a test against inline mode and against the inbox, whose

@@ -1,11 +1,14 @@
 package testkit
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -81,6 +84,15 @@ func Paid(id string) string { return About(id, "paid", "o1") }
 // About returns the body of a note of a type and an order.
 func About(id, eventType, order string) string {
 	return fmt.Sprintf(`{"id":%q,"type":%q,"order":%q}`, id, eventType, order)
+}
+
+// Gzipped returns a body as something compresses it on its way.
+func Gzipped(body string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, body)
+	_ = w.Close()
+	return b.String()
 }
 
 // Letter returns a paid event of an order, at a second of the provider's clock; at 0

@@ -1,18 +1,20 @@
 //go:build long
 
-package promises_test
+package health_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // Where there is much to read, that is no outage: health looks at a part.
 func TestABacklogThatTakesTooLongToReadIsLookedAtInPart(t *testing.T) {
 	t.Parallel()
-	s := newApp(t)
+	s := testkit.NewShop(t)
 	s.Exec(`insert into idem_events (event, type, key, state) select 'notes//' || n, 'paid', '', case n when 1 then 'parked' else 'pending' end from generate_series(1, 100001) n;
 		insert into idem_payloads (event, source, received_at, body) select event, 'notes', now(), '' from idem_events;
 		analyze idem_events; analyze idem_payloads;
@@ -29,7 +31,7 @@ func TestABacklogThatTakesTooLongToReadIsLookedAtInPart(t *testing.T) {
 		}
 	}
 	// pgx closes a connection whose statement was given up in the background.
-	for deadline := time.Now().Add(patience); s.Pool.Stat().AcquiredConns() != 0; pause() {
+	for deadline := time.Now().Add(testkit.Patience); s.Pool.Stat().AcquiredConns() != 0; testkit.Pause() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d connections are kept", s.Pool.Stat().AcquiredConns())
 		}
@@ -38,7 +40,7 @@ func TestABacklogThatTakesTooLongToReadIsLookedAtInPart(t *testing.T) {
 
 func TestASessionThatKeepsTheTablesLockedMakesHealthRedAndIsNamed(t *testing.T) {
 	t.Parallel()
-	s := newApp(t)
+	s := testkit.NewShop(t)
 	pid := s.Session(`begin; lock table idem_payloads in access exclusive mode`).PgConn().PID()
 	h := s.NewHealth(s.First)
 	h.Timeout = 5 * time.Second // in which Postgres says who that is

@@ -1,4 +1,4 @@
-package promises_test
+package canary_test
 
 import (
 	"bytes"
@@ -24,17 +24,20 @@ import (
 	"github.com/paghooks/paghooks/idem/health/canary"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/internal/port"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
+
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 func TestCanaryProvesThatPostgresTakesWritesAndStoresNothing(t *testing.T) {
 	t.Parallel()
-	s := newApp(t)
+	s := testkit.NewShop(t)
 	s.Exec(`create table writes (n serial); create sequence marks;
 		create function count_mark() returns trigger language plpgsql as $$ begin perform nextval('marks'); return new; end $$;
 		create trigger count_mark before insert on idem_events for each row execute function count_mark()`)
-	s.On(func(context.Context, pgx.Tx, *note) error { panic("a handler of the application ran") })
+	s.On(func(context.Context, pgx.Tx, *testkit.Note) error { panic("a handler of the application ran") })
 	s.First.KeepPayloads = true
-	s.openInbox()
+	s.OpenInbox()
 	server := httptest.NewServer(s.Inbox)
 	t.Cleanup(server.Close)
 	for mode, url := range map[string]string{"work first": s.URL, "answer first": server.URL} {
@@ -42,7 +45,7 @@ func TestCanaryProvesThatPostgresTakesWritesAndStoresNothing(t *testing.T) {
 			t.Errorf("%s: %v", mode, err)
 		}
 	}
-	if n := queryOne[int](s, `select last_value from marks where is_called`); n != 2 { // sequences are not rolled back
+	if n := testkit.QueryOne[int](s, s.Pool, `select last_value from marks where is_called`); n != 2 { // sequences are not rolled back
 		t.Errorf("%d records were written and rolled back, want 2", n)
 	}
 	s.WantContents([]string{})
@@ -53,16 +56,16 @@ func TestCanaryProvesThatPostgresTakesWritesAndStoresNothing(t *testing.T) {
 
 func TestCanarySaysWhatIsWrongAndNoSecret(t *testing.T) {
 	t.Parallel()
-	s := newApp(t)
+	s := testkit.NewShop(t)
 	closed, err := pgxpool.New(t.Context(), "postgres://u@"+strings.TrimPrefix(port.Gone(t), "http://")+"/db?connect_timeout=1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(closed.Close)
-	withoutPostgres := newFirst(closed, s.Notes)
+	withoutPostgres := testkit.NewFirst(closed, s.Notes)
 	withoutPostgres.Logger = nil
-	readOnly := openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on" })
-	cannotWrite := newFirst(readOnly, s.Notes)
+	readOnly := testkit.OpenPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on" })
+	cannotWrite := testkit.NewFirst(readOnly, s.Notes)
 	cannotWrite.Logger = nil
 	for reason, c := range map[string]struct {
 		address, token, want string
@@ -160,7 +163,7 @@ func TestCanaryMakesANewConnectionEachTime(t *testing.T) {
 
 func TestCanaryThatIsNoDryRunIsAnUnknownEvent(t *testing.T) {
 	t.Parallel()
-	s := newApp(t)
+	s := testkit.NewShop(t)
 	dropping := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del(idem.DryRunHeader)
 		s.First.ServeHTTP(w, r)
@@ -172,12 +175,12 @@ func TestCanaryThatIsNoDryRunIsAnUnknownEvent(t *testing.T) {
 		}
 	}
 	s.WantState("canary-1", idem.StateUnhandled)
-	if n := queryOne[int](s, `select count(*) from idem_events`); n != 1 {
+	if n := testkit.QueryOne[int](s, s.Pool, `select count(*) from idem_events`); n != 1 {
 		t.Errorf("%d events are stored of 3 deliveries, want 1", n)
 	}
 	s.WantReplayed(idem.Filter{}, idem.Replayed{Unhandled: 1})
 	got, err := s.First.DryReplay(t.Context(), idem.Filter{})
-	if want := (idem.Replayed{Unhandled: 1}); counted(got) != counted(want) || err != nil {
+	if want := (idem.Replayed{Unhandled: 1}); testkit.Counted(got) != testkit.Counted(want) || err != nil {
 		t.Errorf("DryReplay = %+v, %v, want %+v", got, err, want)
 	}
 	if c.Last().Failures != 3 {
@@ -274,7 +277,7 @@ func TestCanaryThatMakesNoSenseDoesNotRun(t *testing.T) {
 
 func TestServeRunsACanaryAndStopsItFirst(t *testing.T) {
 	t.Parallel()
-	s := newInboxApp(t)
+	s := testkit.NewInboxShop(t)
 	mux := http.NewServeMux()
 	var deliveries atomic.Int32
 	second := make(chan struct{})
@@ -299,7 +302,7 @@ func TestServeRunsACanaryAndStopsItFirst(t *testing.T) {
 		}
 	case err := <-ended:
 		t.Fatalf("Serve = %v", err)
-	case <-time.After(patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("no canary was delivered")
 	}
 	resp, err := http.Get("http://" + address + "/health/webhooks")
