@@ -25,7 +25,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/value"
-	"github.com/paghooks/paghooks/internal/testkit"
+	"github.com/paghooks/paghooks/internal/port"
 )
 
 const token = "the-token-of-the-deployed-shop-of-the-test"
@@ -60,14 +60,14 @@ func build(t *testing.T) (folder string) {
 func TestTheProgramIsBuiltMigratesReceivesAndStops(t *testing.T) {
 	t.Parallel()
 	folder := build(t)
-	port, err := testkit.FreePort()
+	n, err := port.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address, database := fmt.Sprintf("http://127.0.0.1:%d", port), idemtest.URL(t)
+	address, database := fmt.Sprintf("http://127.0.0.1:%d", n), idemtest.URL(t)
 	command := func(args ...string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(folder, "shop"), args...)
-		cmd.Env = append(os.Environ(), "DATABASE_URL="+database, "ASAAS_WEBHOOK_TOKEN="+token, fmt.Sprint("PORT=", port))
+		cmd.Env = append(os.Environ(), "DATABASE_URL="+database, "ASAAS_WEBHOOK_TOKEN="+token, fmt.Sprint("PORT=", n))
 		return cmd
 	}
 	for range 2 { // each release runs it

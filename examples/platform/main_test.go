@@ -24,6 +24,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/value"
+	"github.com/paghooks/paghooks/internal/port"
 	"github.com/paghooks/paghooks/internal/testkit"
 )
 
@@ -263,7 +264,7 @@ func TestTheProgramWatchesEachAccount(t *testing.T) {
 	fake := asaastest.NewServer()
 	defer fake.Close()
 	ana := fake.AddAccount("ana")
-	addr := testkit.FreeAddress(t)
+	addr := port.Address(t)
 	t.Setenv("ADDR", addr)
 	t.Setenv("ASAAS_BASE_URL", fake.URL+"/v3")
 	ctx, stop := context.WithCancel(t.Context())

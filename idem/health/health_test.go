@@ -16,7 +16,10 @@ import (
 
 	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
+
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // worker is a part of an application's own.
 type worker func(ctx context.Context, limits check.Limits) []check.Result
@@ -133,4 +136,28 @@ func TestAPartWithChecksOfOneNameIsLoggedWhenOneChanges(t *testing.T) {
 			t.Errorf("three looks at the same log %d lines, want one:\n%s", n, &log)
 		}
 	})
+}
+
+func TestHealthOfNothingIsLiveness(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	health.New().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/livez", nil))
+	if w.Code != http.StatusOK || w.Body.String() != `{"healthy":true,"checks":[]}` {
+		t.Errorf("it is answered %d %s", w.Code, w.Body)
+	}
+}
+
+func TestHealthHasTheChecksOfEachReceiver(t *testing.T) {
+	t.Parallel()
+	s := testkit.NewInboxShop(t)
+	var names []string
+	for _, c := range s.NewHealth(s.First, s.Inbox).Report().Checks {
+		names = append(names, c.Name)
+	}
+	if diff := cmp.Diff([]string{
+		"postgres", "deliveries", "refused", "handlers", "answer within", "workers", "clock", "failing", "parked", "standing",
+		"postgres", "deliveries", "refused", "handlers", "workers", "clock", "failing", "parked", "standing",
+	}, names); diff != "" {
+		t.Errorf("checks (-want +got):\n%s", diff)
+	}
 }

@@ -1,12 +1,10 @@
 package promises_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -16,52 +14,6 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// altering is something in front of a receiver that passes another body on.
-func altering(alter func(body string) string, next http.Handler) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		altered := []byte(alter(string(body)))
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(altered)), int64(len(altered))
-		next.ServeHTTP(w, r)
-	}
-}
-
-func TestCanarySaysThatItsBodyWasAltered(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	s.openInbox()
-	drained := "its body arrived empty: something in front of the receiver has read it"
-	changed := "another body arrived than was sent: something in front of the receiver has changed, encoded or wrapped it"
-	for name, receiver := range map[string]http.Handler{"works first": s.first, "inbox": s.inbox} {
-		for _, c := range []struct {
-			why   string
-			alter func(string) string
-			want  string // "" for a canary that is well
-		}{
-			{"a logger", func(string) string { return "" }, drained},
-			{"a line break", func(string) string { return "\n" }, drained},
-			{"a compressor", gzipped, changed},
-			{"an array", func(b string) string { return "[" + b + "]" }, changed},
-			{"an envelope", func(b string) string { return `{"data":` + b + `}` }, changed},
-			{"an envelope with a name", func(b string) string { return `{"type":"webhook","data":` + b + `}` }, changed},
-			{"a page", func(string) string { return "<html></html>" }, changed},
-			{"half of it", func(b string) string { return b[:len(b)/2] }, changed},
-			{"too much", func(b string) string { return b + strings.Repeat(" ", 20<<20) }, "arrived larger than MaxBody"},
-			{"nothing", func(b string) string { return b }, ""},
-			{"white space, which changes nothing", func(b string) string { return b + "\n" }, ""},
-		} {
-			err := newCanary(answering(t, altering(c.alter, receiver)), "right").Send(t.Context())
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("%s, %s: %v, want %q", name, c.why, err, c.want)
-			}
-			if err != nil && strings.Contains(err.Error(), "version") {
-				t.Errorf("%s, %s: a version is blamed: %v", name, c.why, err)
-			}
-		}
-	}
-	s.wantContents([]string{})
-}
-
 func TestFailedDeliveriesAreNamedByTheirReasons(t *testing.T) {
 	t.Parallel()
 	for why, c := range map[string]struct {
@@ -69,15 +21,15 @@ func TestFailedDeliveriesAreNamedByTheirReasons(t *testing.T) {
 		reason  string
 		hint    string
 	}{
-		"a handler": {func(s *app) { s.wantAnswer(paid("e1"), 503) }, "handler_failed 5", ""},
+		"a handler": {func(s *app) { s.WantAnswer(paid("e1"), 503) }, "handler_failed 5", ""},
 		"a table that is missing": {func(s *app) {
-			s.exec(`alter table if exists idem_payloads rename to gone`)
-			s.wantAnswer(newBody, 503)
+			s.Exec(`alter table if exists idem_payloads rename to gone`)
+			s.WantAnswer(newBody, 503)
 		}, "not_stored 5", ""},
-		"empty":     {func(s *app) { s.wantAnswer("", 503) }, "empty_body 5", "the last: the body is empty: something in front of the receiver has read it"},
-		"too large": {func(s *app) { s.wantAnswer(paid(strings.Repeat("e", 300)), 413) }, "body_too_large 5", "the last: the body is larger than 200 bytes"},
+		"empty":     {func(s *app) { s.WantAnswer("", 503) }, "empty_body 5", "the last: the body is empty: something in front of the receiver has read it"},
+		"too large": {func(s *app) { s.WantAnswer(paid(strings.Repeat("e", 300)), 413) }, "body_too_large 5", "the last: the body is larger than 200 bytes"},
 		"cut off": {func(s *app) {
-			conn := (&endpoint{s, strings.TrimPrefix(s.url, "http://"), idem.StateDone}).dial(s.T)
+			conn := (&endpoint{s, strings.TrimPrefix(s.URL, "http://"), idem.StateDone}).dial(s.TB)
 			if _, err := io.WriteString(conn, strings.TrimSuffix(withLength(paid("e1")), "}")); err != nil || conn.CloseWrite() != nil {
 				s.Fatal(err)
 			}
@@ -89,12 +41,12 @@ func TestFailedDeliveriesAreNamedByTheirReasons(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
-			s.first.MaxBody = 200
+			s.On(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
+			s.First.MaxBody = 200
 			for range 4 {
 				c.deliver(s)
 			}
-			for _, check := range s.newHealth(s.first).Report().Checks {
+			for _, check := range s.NewHealth(s.First).Report().Checks {
 				if check.Name == "deliveries" && (!check.Healthy || !strings.HasPrefix(check.Says, "4 deliveries have failed in a row: ")) {
 					t.Errorf("after four it says %+v", check)
 				}
@@ -104,7 +56,7 @@ func TestFailedDeliveriesAreNamedByTheirReasons(t *testing.T) {
 			if why == "a table that is missing" {
 				red = "deliveries, postgres"
 			}
-			for _, check := range s.newHealth(s.first).Report().Checks {
+			for _, check := range s.NewHealth(s.First).Report().Checks {
 				if check.Name == "deliveries" && (check.Healthy || !strings.Contains(check.Says, c.reason) || !strings.Contains(check.Remedy, c.hint)) {
 					t.Errorf("it says %+v, want %q and %q", check, c.reason, c.hint)
 				}
@@ -113,11 +65,11 @@ func TestFailedDeliveriesAreNamedByTheirReasons(t *testing.T) {
 				}
 			}
 			for range 20 {
-				if status, _, err := s.post(t.Context(), "", map[string]string{"token": "wrong"}); status != 401 || err != nil {
+				if status, _, err := s.Post(t.Context(), "", map[string]string{"token": "wrong"}); status != 401 || err != nil {
 					t.Fatal(status, err)
 				}
 			}
-			for _, check := range s.newHealth(s.first).Report().Checks {
+			for _, check := range s.NewHealth(s.First).Report().Checks {
 				if check.Name == "deliveries" && !strings.HasPrefix(check.Says, "5 deliveries") {
 					t.Errorf("strangers count: %+v", check)
 				}
@@ -158,8 +110,8 @@ func TestTruncatedBodyIsAskedForAgainWhereverItEnds(t *testing.T) {
 func TestAcceptTakesNoEmptyBodyAndParksEachUnreadableOne(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.notes.Ignore("")
-	for name, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"works first": s.first.Accept, "inbox": s.inbox.Accept} {
+	s.Notes.Ignore("")
+	for name, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"works first": s.First.Accept, "inbox": s.Inbox.Accept} {
 		for _, body := range []string{"", " \n"} {
 			if outcome, err := accept(t.Context(), identify([]byte(body))); outcome != idem.Retrying || err == nil {
 				t.Errorf("%s: %q is %s, %v", name, body, outcome, err)
@@ -171,14 +123,14 @@ func TestAcceptTakesNoEmptyBodyAndParksEachUnreadableOne(t *testing.T) {
 			}
 		}
 	}
-	if err := s.inbox.Drain(t.Context()); err != nil {
+	if err := s.Inbox.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	const parked = `select count(*) from idem_events where state = 'parked' and type = '` + idem.UnreadableType + `'`
 	if n := queryOne[int](s, parked); n != 4 {
 		t.Errorf("%d events are parked, want 4", n)
 	}
-	if sum, err := s.first.Replay(t.Context(), idem.Filter{}); sum.Failed != 4 || err != nil {
+	if sum, err := s.First.Replay(t.Context(), idem.Filter{}); sum.Failed != 4 || err != nil {
 		t.Errorf("Replay = %+v, %v", sum, err)
 	}
 	if n := queryOne[int](s, parked); n != 4 {

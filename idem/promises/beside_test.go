@@ -23,18 +23,18 @@ func TestConnectionsBesideThePoolHaveItsHooks(t *testing.T) {
 	s := openInboxApp(t, openPool(t, url, func(c *pgxpool.Config) { hookOnly(t, c) }))
 
 	// The one that listens: without it, these workers would look for events in an hour.
-	s.inbox.Poll = time.Hour
-	s.on(pay)
-	s.start(s.inbox)
-	s.until(`select count(*) = 1 from idem_workers`)
-	plain.store(identify([]byte(paid("e1"))))
-	s.until(nothingLeft)
+	s.Inbox.Poll = time.Hour
+	s.On(pay)
+	s.Start(s.Inbox)
+	s.Until(`select count(*) = 1 from idem_workers`)
+	plain.Store(identify([]byte(paid("e1"))))
+	s.Until(nothingLeft)
 
 	// The one on which health asks who keeps the tables locked.
-	pid := plain.session(`begin; lock table idem_events in access exclusive mode`).PgConn().PID()
-	h := s.newHealth(s.first)
+	pid := plain.Session(`begin; lock table idem_events in access exclusive mode`).PgConn().PID()
+	h := s.NewHealth(s.First)
 	h.Timeout = 5 * time.Second // in which Postgres says who that is
-	s.wantHealth("a table is locked", h, "postgres", fmt.Sprintf("or end it: select pg_terminate_backend(%d)", pid))
+	s.WantHealth("a table is locked", h, "postgres", fmt.Sprintf("or end it: select pg_terminate_backend(%d)", pid))
 }
 
 // hookOnly leaves everything that a connection needs to the hooks of a pool.

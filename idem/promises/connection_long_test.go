@@ -27,25 +27,25 @@ func TestWorkersAreToldOfWhatAnotherProcessStores(t *testing.T) {
 		}
 	})
 	m := openInboxApp(t, openPool(t, cluster.URL(), func(*pgxpool.Config) {}))
-	m.on(pay)
+	m.On(pay)
 	other := openPool(t, cluster.URL(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = "other" })
-	worker := m.newInbox(other)
+	worker := m.NewInbox(other)
 	worker.Poll = time.Hour
-	m.start(worker)
+	m.Start(worker)
 	next := 0
 	storeElsewhere := func() {
 		t.Helper()
 		for range 5 {
-			m.store(letter(fmt.Sprint(next), fmt.Sprint(next), 0))
+			m.Store(letter(fmt.Sprint(next), fmt.Sprint(next), 0))
 			next++
-			m.wantWorked(idem.Done)
+			m.WantWorked(idem.Done)
 		}
 	}
 	storeElsewhere()
 
 	for range 2 {
 		lost := m.beside(other)
-		m.exec(fmt.Sprintf(`select pg_terminate_backend(%d)`, lost))
+		m.Exec(fmt.Sprintf(`select pg_terminate_backend(%d)`, lost))
 		for deadline := time.Now().Add(patience); m.beside(other) == lost; pause() {
 			if time.Now().After(deadline) {
 				t.Fatal("nothing listens again")
@@ -59,19 +59,19 @@ func TestPollOnlyDoesWithoutListen(t *testing.T) {
 	t.Parallel()
 	heard := make(listens, 10)
 	m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.Tracer = heard }))
-	m.on(pay)
-	m.inbox.PollOnly = true
-	m.start(m.inbox)
-	other := m.newInbox(m.pool)
+	m.On(pay)
+	m.Inbox.PollOnly = true
+	m.Start(m.Inbox)
+	other := m.NewInbox(m.Pool)
 	other.PollOnly = true
 	for n := range 3 {
 		if o, err := other.Accept(t.Context(), letter(fmt.Sprint(n), "o1", 0)); o != idem.Pending {
 			t.Fatal(o, err)
 		}
-		m.wantWorked(idem.Done)
+		m.WantWorked(idem.Done)
 	}
-	m.wantEffects(3)
-	m.until(`select exists (select from idem_workers where seen_at > started_at + interval '1 second')`) // there is a connection for that
+	m.WantEffects(3)
+	m.Until(`select exists (select from idem_workers where seen_at > started_at + interval '1 second')`) // there is a connection for that
 	if len(heard) > 0 {
 		t.Error("a connection listens")
 	}

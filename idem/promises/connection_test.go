@@ -34,30 +34,30 @@ func TestEveryQueryModeOfPgxWorks(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
 			s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode }))
-			s.first.KeepPayloads = true
+			s.First.KeepPayloads = true
 			broken := true
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil || !broken {
 					return err
 				}
 				return errors.New("no such order")
 			})
 			odd := `{"id":"it's \\ $1 \"odd\"","type":"paid"}`
-			s.wantAnswer(odd, http.StatusServiceUnavailable)
+			s.WantAnswer(odd, http.StatusServiceUnavailable)
 			broken = false
-			s.wantAnswer(odd, http.StatusOK)
-			s.wantAnswer(odd, http.StatusOK)
-			s.wantAnswer(`{"id":"e3","type":"it's \\ $1 \"new\""}`, http.StatusOK)
-			s.wantEffects(1)
-			stats, err := s.first.Stats(t.Context())
+			s.WantAnswer(odd, http.StatusOK)
+			s.WantAnswer(odd, http.StatusOK)
+			s.WantAnswer(`{"id":"e3","type":"it's \\ $1 \"new\""}`, http.StatusOK)
+			s.WantEffects(1)
+			stats, err := s.First.Stats(t.Context())
 			if err != nil || stats.Unhandled.Events != 1 {
 				t.Errorf("Stats = %+v, %v, want one unhandled", stats, err)
 			}
-			s.deploy(func(n *notes) { idem.HandleOthers(&n.Routes, func(string) bool { return false }, nothing) })
-			s.wantReplayed(idem.Filter{IDs: []string{"it's"}}, idem.Replayed{})
-			s.wantReplayed(idem.Filter{}, idem.Replayed{Unhandled: 1})
-			s.exec(`update idem_events set received_at = '2020-01-01'`)
-			s.wantPruned(s.first, 2)
+			s.Deploy(func(n *notes) { idem.HandleOthers(&n.Routes, func(string) bool { return false }, nothing) })
+			s.WantReplayed(idem.Filter{IDs: []string{"it's"}}, idem.Replayed{})
+			s.WantReplayed(idem.Filter{}, idem.Replayed{Unhandled: 1})
+			s.Exec(`update idem_events set received_at = '2020-01-01'`)
+			s.wantPruned(s.First, 2)
 		})
 	}
 }
@@ -78,7 +78,7 @@ func TestDatabaseDefaultsDoNotMatter(t *testing.T) {
 					c.ConnConfig.RuntimeParams[name] = value
 				}
 			}))
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				var isolation, lockTimeout string
 				err := tx.QueryRow(ctx, `select current_setting('transaction_isolation'), current_setting('lock_timeout')`).
 					Scan(&isolation, &lockTimeout)
@@ -101,9 +101,9 @@ func TestDatabaseDefaultsDoNotMatter(t *testing.T) {
 				}
 				return pay(ctx, tx, n)
 			})
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantEffects(1)
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantEffects(1)
 		})
 	}
 }
@@ -122,24 +122,24 @@ func TestSessionKeepsItsSettings(t *testing.T) {
 					"lock_timeout": "5s", "synchronous_commit": "off", "enable_seqscan": "on", "plan_cache_mode": "force_custom_plan",
 				})
 			})).openInbox()
-			s.on(refuseBad)
+			s.On(refuseBad)
 			const settings = `select pg_backend_pid() || string_agg(name || '=' || setting, ' ' order by name) from pg_settings`
 			before := queryOne[string](s, settings)
-			s.inbox.Workers = 1
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantAnswer(paid("bad1"), http.StatusOK)
-			s.wantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
-			s.store(letter("e2", "o2", 0), letter("bad2", "o2", 0), letter("e3", "o2", 0))
-			if o, err := s.inbox.Accept(t.Context(), letter("e2", "o2", 0)); o != idem.Duplicate || err != nil {
+			s.Inbox.Workers = 1
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantAnswer(paid("bad1"), http.StatusOK)
+			s.WantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
+			s.Store(letter("e2", "o2", 0), letter("bad2", "o2", 0), letter("e3", "o2", 0))
+			if o, err := s.Inbox.Accept(t.Context(), letter("e2", "o2", 0)); o != idem.Duplicate || err != nil {
 				t.Errorf("Accept = %s, %v, want duplicate", o, err)
 			}
-			s.drain(2)
-			s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 2, Unhandled: 1})
-			s.wantDiscarded(idem.Filter{IDs: []string{"bad2"}}, "a test", 1)
-			s.drain(1)
+			s.Drain(2)
+			s.WantReplayed(idem.Filter{}, idem.Replayed{Failed: 2, Unhandled: 1})
+			s.WantDiscarded(idem.Filter{IDs: []string{"bad2"}}, "a test", 1)
+			s.Drain(1)
 			s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
-			s.wantPruned(s.first, 0)
+			s.wantPruned(s.First, 0)
 			if diff := cmp.Diff(before, queryOne[string](s, settings)); diff != "" {
 				t.Error("settings (-before +after):\n" + diff)
 			}
@@ -151,8 +151,8 @@ func TestRoundTripsPerEvent(t *testing.T) {
 	t.Parallel()
 	var trips atomic.Int32
 	s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { countTrips(c, &trips) }))
-	s.on(pay) // one statement
-	s.exec(`create table processed (id text primary key)`)
+	s.On(pay) // one statement
+	s.Exec(`create table processed (id text primary key)`)
 	count := func(f func()) int32 {
 		before := trips.Load()
 		f()
@@ -160,7 +160,7 @@ func TestRoundTripsPerEvent(t *testing.T) {
 	}
 	byHand := func(id string) func() {
 		return func() {
-			err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+			err := pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error {
 				if _, err := tx.Exec(t.Context(), `insert into processed values ($1) on conflict do nothing`, id); err != nil {
 					return err
 				}
@@ -172,21 +172,21 @@ func TestRoundTripsPerEvent(t *testing.T) {
 			}
 		}
 	}
-	event := func(id string) func() { return func() { s.wantAnswer(paid(id), http.StatusOK) } }
-	idem.Handle(&s.notes.Routes, "declared", func(ctx context.Context, _ pgx.Tx, n *note) error {
+	event := func(id string) func() { return func() { s.WantAnswer(paid(id), http.StatusOK) } }
+	idem.Handle(&s.Notes.Routes, "declared", func(ctx context.Context, _ pgx.Tx, n *note) error {
 		idem.ExecAtCommit(ctx, `insert into effects (event, scope) values ($1, $2)`, n.ID, "")
 		return nil
 	})
-	declared := func() { s.wantAnswer(`{"id":"q1","type":"declared"}`, http.StatusOK) }
-	outbox := outbox.New(s.pool, "shop", nil)
+	declared := func() { s.WantAnswer(`{"id":"q1","type":"declared"}`, http.StatusOK) }
+	outbox := outbox.New(s.Pool, "shop", nil)
 	outbox.PollOnly = true // a notification is a round trip of its own, some time later
-	idem.Handle(&s.notes.Routes, "emitted", func(ctx context.Context, _ pgx.Tx, n *note) error {
+	idem.Handle(&s.Notes.Routes, "emitted", func(ctx context.Context, _ pgx.Tx, n *note) error {
 		idem.ExecAtCommit(ctx, `insert into effects (event, scope) values ($1, $2)`, n.ID, "")
 		return outbox.Emit(ctx, broker.Message{Type: "order.paid", Key: n.ID, Body: []byte(n.ID)})
 	})
-	emitted := func() { s.wantAnswer(`{"id":"m1","type":"emitted"}`, http.StatusOK) }
-	s.wantAnswer(`{"id":"q0","type":"declared"}`, http.StatusOK)
-	s.wantAnswer(`{"id":"m0","type":"emitted"}`, http.StatusOK)
+	emitted := func() { s.WantAnswer(`{"id":"m1","type":"emitted"}`, http.StatusOK) }
+	s.WantAnswer(`{"id":"q0","type":"declared"}`, http.StatusOK)
+	s.WantAnswer(`{"id":"m0","type":"emitted"}`, http.StatusOK)
 	for i := range 3 { // statements are prepared by then
 		event(fmt.Sprint("warm", i))()
 		event(fmt.Sprint("warm", i))()
@@ -220,7 +220,7 @@ func TestPayloadIsKeptByteForByte(t *testing.T) {
 	for i := range body {
 		body[i] = byte(i)
 	}
-	s.wantAnswer(string(body), http.StatusOK)
+	s.WantAnswer(string(body), http.StatusOK)
 	if got := queryOne[[]byte](s, `select body from idem_payloads`); !bytes.Equal(got, body) {
 		t.Errorf("kept as %q", got)
 	}
@@ -236,9 +236,9 @@ func TestInboxWorksInEveryQueryModeOfPgx(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
 			m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode }))
-			m.inbox.KeepPayloads = true
+			m.Inbox.KeepPayloads = true
 			var fixed atomic.Bool
-			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil || fixed.Load() {
 					return err
 				}
@@ -246,15 +246,15 @@ func TestInboxWorksInEveryQueryModeOfPgx(t *testing.T) {
 			})
 			odd := letter(`it's \ $1 "odd"`, `o'1 \ $2`, 1)
 			odd.Payload = append(odd.Payload, '\n')
-			m.store(odd, letter("e2", "o'1 \\ $2", 2), idem.Event{ID: "e3", Type: `it's \ $1 "new"`, Payload: []byte("\x00 not JSON")})
-			if o, err := m.inbox.Accept(t.Context(), odd); o != idem.Duplicate || err != nil {
+			m.Store(odd, letter("e2", "o'1 \\ $2", 2), idem.Event{ID: "e3", Type: `it's \ $1 "new"`, Payload: []byte("\x00 not JSON")})
+			if o, err := m.Inbox.Accept(t.Context(), odd); o != idem.Duplicate || err != nil {
 				t.Errorf("Accept = %s, %v, want duplicate", o, err)
 			}
-			m.inbox.Workers = 1
-			m.start(m.inbox)
+			m.Inbox.Workers = 1
+			m.Start(m.Inbox)
 			got := map[string]idem.Outcome{}
 			for range 2 {
-				o := m.next()
+				o := m.Next()
 				got[o.Event.ID] = o.Outcome
 			}
 			if diff := cmp.Diff(map[string]idem.Outcome{odd.ID: idem.Parked, "e3": idem.Unhandled}, got); diff != "" {
@@ -262,19 +262,19 @@ func TestInboxWorksInEveryQueryModeOfPgx(t *testing.T) {
 			}
 			m.wantOperations(odd)
 			fixed.Store(true)
-			if n, err := m.inbox.Requeue(t.Context(), idem.Filter{Keys: []string{odd.Key}}); n != 1 || err != nil {
+			if n, err := m.Inbox.Requeue(t.Context(), idem.Filter{Keys: []string{odd.Key}}); n != 1 || err != nil {
 				t.Errorf("Requeue = %d, %v, want 1", n, err)
 			}
-			m.wantWorked(idem.Done, idem.Done)
-			if n, err := m.inbox.Discard(t.Context(), idem.Filter{IDs: []string{"e3"}}, "it's $1"); n != 1 || err != nil {
+			m.WantWorked(idem.Done, idem.Done)
+			if n, err := m.Inbox.Discard(t.Context(), idem.Filter{IDs: []string{"e3"}}, "it's $1"); n != 1 || err != nil {
 				t.Errorf("Discard = %d, %v, want 1", n, err)
 			}
-			m.wantEffects(2)
-			m.inbox.Retention.Parked, m.inbox.Retention.Payloads = time.Hour, time.Hour
-			m.exec(`update idem_archive set received_at = now() - interval '10 days' where event like '%e2'`)
-			m.exec(`update idem_events set received_at = now() - interval '10 days' where event like '%e2'`)
-			m.exec(`update idem_events set received_at = '2020-01-01' where event not like '%e2'`)
-			m.wantPruned(m.inbox, 2)
+			m.WantEffects(2)
+			m.Inbox.Retention.Parked, m.Inbox.Retention.Payloads = time.Hour, time.Hour
+			m.Exec(`update idem_archive set received_at = now() - interval '10 days' where event like '%e2'`)
+			m.Exec(`update idem_events set received_at = now() - interval '10 days' where event like '%e2'`)
+			m.Exec(`update idem_events set received_at = '2020-01-01' where event not like '%e2'`)
+			m.wantPruned(m.Inbox, 2)
 			if n := queryOne[int](m, `select count(*) from (select event from idem_payloads union all select event from idem_archive) b`); n != 0 {
 				t.Errorf("%d payloads are left", n)
 			}
@@ -308,10 +308,10 @@ func TestAnInboxWorksBehindAPoolerOfTransactions(t *testing.T) {
 	}
 	t.Cleanup(pool.Close)
 	s := openInboxApp(t, pool)
-	s.inbox.PollOnly = true
+	s.Inbox.PollOnly = true
 	fails := make(chan struct{}, 1)
 	fails <- struct{}{}
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		select {
 		case <-fails: // the first attempt
 			return errors.New("no such order")
@@ -321,37 +321,37 @@ func TestAnInboxWorksBehindAPoolerOfTransactions(t *testing.T) {
 	})
 	for range 2 {
 		for _, id := range []string{"e1", "e2", "e3"} {
-			s.wantAnswer(paid(id), http.StatusOK)
+			s.WantAnswer(paid(id), http.StatusOK)
 		}
 	}
-	stop := s.start(s.inbox)
-	s.until(`select count(*) = 3 from idem_events where state = 'done'`)
+	stop := s.Start(s.Inbox)
+	s.Until(`select count(*) = 3 from idem_events where state = 'done'`)
 	stop()
-	s.wantEffects(3)
+	s.WantEffects(3)
 }
 
 func TestConnectionBesideThePoolIsClosedWhenRunReturns(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
 	name := t.Name()
-	worker := m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = name }))
+	worker := m.NewInbox(openPool(t, m.Pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = name }))
 	worker.Poll = time.Hour
-	stop := m.start(worker)
+	stop := m.Start(worker)
 	pid := m.beside(engineOf(worker).Pool())
 	stop()
-	m.until(`select not exists (select from pg_stat_activity where pid = $1)`, pid)
-	m.until(`select not exists (select from idem_workers)`)
+	m.Until(`select not exists (select from pg_stat_activity where pid = $1)`, pid)
+	m.Until(`select not exists (select from idem_workers)`)
 }
 
 func TestWorkersWakeForWhatTheirOwnProcessStores(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(pay)
-	m.inbox.Poll, m.inbox.PollOnly = time.Hour, true // so that nothing else wakes them
-	m.start(m.inbox)
+	m.On(pay)
+	m.Inbox.Poll, m.Inbox.PollOnly = time.Hour, true // so that nothing else wakes them
+	m.Start(m.Inbox)
 	for n := range 5 {
-		m.store(letter(fmt.Sprint(n), fmt.Sprint(n%2), 0))
-		m.wantWorked(idem.Done)
+		m.Store(letter(fmt.Sprint(n), fmt.Sprint(n%2), 0))
+		m.WantWorked(idem.Done)
 	}
 }
 
@@ -360,11 +360,11 @@ func TestRunsOfOneInboxWakeEachOther(t *testing.T) {
 	t.Parallel()
 	const runs, workers, events = 3, 2, 24
 	m := openInboxApp(t, poolOf(t, runs*workers+2))
-	m.inbox.Workers = workers
-	m.inbox.Poll, m.inbox.PollOnly = time.Hour, true
+	m.Inbox.Workers = workers
+	m.Inbox.Poll, m.Inbox.PollOnly = time.Hour, true
 	var mu sync.Mutex
 	entered, all := 0, make(chan struct{})
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		mu.Lock()
 		if entered++; entered == runs*workers {
 			close(all)
@@ -374,7 +374,7 @@ func TestRunsOfOneInboxWakeEachOther(t *testing.T) {
 		return pay(ctx, tx, n)
 	})
 	for range runs {
-		m.start(m.inbox)
+		m.Start(m.Inbox)
 	}
 	var together []idem.Event
 	for n := range events - 1 {
@@ -382,9 +382,9 @@ func TestRunsOfOneInboxWakeEachOther(t *testing.T) {
 	}
 	m.storeTogether(together...) // and a first one: two wake-ups for three
 	for range events {
-		m.wantWorked(idem.Done)
+		m.WantWorked(idem.Done)
 	}
-	m.wantEffects(events)
+	m.WantEffects(events)
 }
 
 // Claims look for what is due after what they have found before. An event that becomes
@@ -392,8 +392,8 @@ func TestRunsOfOneInboxWakeEachOther(t *testing.T) {
 func TestNextEventOfAnEntityIsDueWhenTheFirstIsDone(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.inbox.Workers = 2
-	m.exec(`
+	m.Inbox.Workers = 2
+	m.Exec(`
 		create table promoted (event text, due_at timestamptz);
 		create table ended (at timestamptz);
 		create function note() returns trigger language plpgsql as $$ begin
@@ -401,7 +401,7 @@ func TestNextEventOfAnEntityIsDueWhenTheFirstIsDone(t *testing.T) {
 			return null;
 		end $$;
 		create trigger note after update on idem_payloads for each row when (old.due_at is null and new.due_at is not null) execute function note()`)
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "e1" {
 			if _, err := tx.Exec(ctx, `insert into ended values (clock_timestamp())`); err != nil {
 				return err
@@ -409,8 +409,8 @@ func TestNextEventOfAnEntityIsDueWhenTheFirstIsDone(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	m.store(letter("e1", "o1", 1), letter("e2", "o1", 2))
-	m.drain(2)
+	m.Store(letter("e1", "o1", 1), letter("e2", "o1", 2))
+	m.Drain(2)
 	if !queryOne[bool](m, `select bool_and(due_at >= (select at from ended)) from promoted where event = 'notes//e2'`) {
 		t.Error("e2 is due before e1 is done: claims that have looked further do not see it for seconds")
 	}
@@ -457,24 +457,24 @@ func (c *tripCounter) Read(p []byte) (int, error) {
 // one.
 func (m *app) wantOperations(parked idem.Event) {
 	m.Helper()
-	stats, err := m.inbox.Stats(m.Context())
+	stats, err := m.Inbox.Stats(m.Context())
 	want := idem.Stats{
 		Pending: idem.Backlog{Events: 1}, Unhandled: idem.Backlog{Events: 1}, Parked: idem.Backlog{Events: 1}, BlockedKeys: 1,
 	}
 	if diff := cmp.Diff(want, stats, cmpopts.IgnoreFields(idem.Backlog{}, "Oldest")); diff != "" || err != nil {
 		m.Errorf("Stats: %v (-want +got):\n%s", err, diff)
 	}
-	for s, err := range m.inbox.List(m.Context(), idem.Filter{States: []idem.State{idem.StateParked}, Types: []string{"paid"}}) {
+	for s, err := range m.Inbox.List(m.Context(), idem.Filter{States: []idem.State{idem.StateParked}, Types: []string{"paid"}}) {
 		want := idem.StoredEvent{Event: parked, State: idem.StateParked, Attempts: 1, LastError: `no such 'order' \ $1`}
 		if diff := cmp.Diff(want, s, cmpopts.IgnoreFields(idem.StoredEvent{}, "ReceivedAt", "DueAt")); diff != "" || err != nil {
 			m.Errorf("List: %v (-want +got):\n%s", err, diff)
 		}
 	}
-	blocked, _, err := operator.New(m.inbox, "").Blocked(m.Context(), 100)
+	blocked, _, err := operator.New(m.Inbox, "").Blocked(m.Context(), 100)
 	if err != nil || len(blocked) != 1 || blocked[0].ID != parked.ID || blocked[0].Waiting != 1 {
 		m.Errorf("Blocked = %+v, %v, want %s with one waiting", blocked, err, parked.ID)
 	}
-	if o, err := m.inbox.DryRun(m.Context(), parked); o != idem.Retrying || err == nil {
+	if o, err := m.Inbox.DryRun(m.Context(), parked); o != idem.Retrying || err == nil {
 		m.Errorf("DryRun = %s, %v, want failed", o, err)
 	}
 }

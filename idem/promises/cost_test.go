@@ -32,7 +32,7 @@ func TestTheDoctorsRemedyMakesPlansGoodAgain(t *testing.T) {
 	s := openApp(t, idemtest.Pool(t))
 	s.execEach(vacuum + ";" + analyze)
 	remedies := func() (all []string) {
-		found, err := doctor.Check(t.Context(), s.pool)
+		found, err := doctor.Check(t.Context(), s.Pool)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestTheDoctorsRemedyMakesPlansGoodAgain(t *testing.T) {
 	if len(found) != 1 {
 		t.Fatalf("without the rows it says %q, want one remedy", found)
 	}
-	s.exec(found[0])
+	s.Exec(found[0])
 	if again := remedies(); again != nil {
 		t.Errorf("after its remedy it says %q", again)
 	}
@@ -85,7 +85,7 @@ func TestDeliveriesAndWorkersNeverReadATableThrough(t *testing.T) {
 			t.Parallel()
 			s := openApp(t, idemtest.Pool(t))
 			s.runMigrations() // with the rows that keep the planner from thinking that the table is empty
-			s.exec(`do $$ declare part regclass; begin
+			s.Exec(`do $$ declare part regclass; begin
 				for part in select oid from pg_class where relnamespace = current_schema()::regnamespace and relkind = 'r' and relname ~ '^idem_(events|payloads)' loop
 					execute format('alter table %s set (autovacuum_enabled = off)', part);
 				end loop;
@@ -123,7 +123,7 @@ func TestDeliveriesAndWorkersNeverReadATableThrough(t *testing.T) {
 func TestEventsThatWaitForNothingAreFoundAlongAnIndex(t *testing.T) {
 	t.Parallel()
 	s := openApp(t, idemtest.Pool(t))
-	s.exec(`insert into idem_events (event, type, key, state)
+	s.Exec(`insert into idem_events (event, type, key, state)
 			select 'notes//' || n, 'paid', n % 1000, case when n < 1000 then 'parked' else 'pending' end from generate_series(0, 4999) n;
 		insert into idem_payloads (event, source, lane, received_at, body)
 			select event, 'notes', 'notes//' || key, now() + case state when 'pending' then interval '1 second' else interval '0' end, '{}' from idem_events`)
@@ -236,9 +236,9 @@ func TestEventOfAnInboxWritesLittleLogBeyondItsBody(t *testing.T) {
 // It does not run in parallel: others would use memory meanwhile.
 func TestMemoryStaysFlat(t *testing.T) {
 	s := newApp(t)
-	s.on(pay)
-	s.first.Observe = nil // here they keep what they are told
-	s.first.Logger = slog.New(slog.DiscardHandler)
+	s.On(pay)
+	s.First.Observe = nil // here they keep what they are told
+	s.First.Logger = slog.New(slog.DiscardHandler)
 	s.acceptMany(1, 1000)
 	before, goroutines := heap(), runtime.NumGoroutine()
 	s.acceptMany(1001, 6000)
@@ -257,10 +257,10 @@ func TestHealthReadsNoEventThatIsDone(t *testing.T) {
 	s.runMigrations() // with the rows that keep the planner from thinking that the table is empty
 	s.execEach(fillDone)
 	const open = 20_000
-	s.exec(fmt.Sprintf(`insert into idem_events (event, type, key, state)
+	s.Exec(fmt.Sprintf(`insert into idem_events (event, type, key, state)
 		select 'notes//u' || n, 'new', '', case n when 1 then 'pending' else 'unhandled' end from generate_series(1, %d) n`, open))
-	s.exec(`update idem_events set attempts = 1 where state = 'pending'`)
-	s.exec(`insert into idem_payloads (event, source, due_at, received_at, body)
+	s.Exec(`update idem_events set attempts = 1 where state = 'pending'`)
+	s.Exec(`insert into idem_payloads (event, source, due_at, received_at, body)
 		select event, 'notes', case state when 'pending' then now() - interval '1 hour' end, now() - interval '1 hour', convert_to(repeat('x', 600), 'UTF8') from idem_events where state <> 'done'`)
 	s.execEach(analyze)
 	for _, mode := range []string{"auto", "force_generic_plan"} {
@@ -283,13 +283,13 @@ func TestClaimsBesideAnOldSnapshotReadTheIndexOnce(t *testing.T) {
 	t.Parallel()
 	const events = 2000
 	m := openInboxApp(t, poolOf(t, 4))
-	m.on(func(context.Context, pgx.Tx, *note) error { return nil })
-	m.exec(fmt.Sprintf(`
+	m.On(func(context.Context, pgx.Tx, *note) error { return nil })
+	m.Exec(fmt.Sprintf(`
 		insert into idem_events (event, type, key, state) select 'notes//' || n, 'paid', n, 'pending' from generate_series(1, %d) n;
 		insert into idem_payloads (event, source, lane, due_at, received_at, body)
 			select 'notes//' || n, 'notes', 'notes//' || n, now() - interval '2 hours' + n * interval '1 second', now(), '{}' from generate_series(1, %d) n`, events, events))
-	m.exec(`analyze`)
-	backup, err := m.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	m.Exec(`analyze`)
+	backup, err := m.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,15 +297,15 @@ func TestClaimsBesideAnOldSnapshotReadTheIndexOnce(t *testing.T) {
 	if _, err := backup.Exec(t.Context(), `select count(*) from idem_payloads`); err != nil {
 		t.Fatal(err)
 	}
-	pool := openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { c.MaxConns = 4 })
-	stop := m.start(m.newInbox(pool))
+	pool := openPool(t, m.Pool.Config().ConnString(), func(c *pgxpool.Config) { c.MaxConns = 4 })
+	stop := m.Start(m.NewInbox(pool))
 	for range events {
-		m.wantWorked(idem.Done)
+		m.WantWorked(idem.Done)
 	}
 	stop()
 	pool.Close() // its sessions say what they have read when they end
 	const read = `from pg_stat_user_indexes where indexrelname = 'idem_payloads_due' and schemaname = current_schema()`
-	m.until(`select idx_tup_read > 0 ` + read)
+	m.Until(`select idx_tup_read > 0 ` + read)
 	// Three workers, each claim along half of the dead entries on average: 600,000.
 	if n := queryOne[int](m, `select idx_tup_read `+read); n > 50*events {
 		t.Errorf("%d events took %d entries of the index", events, n)
@@ -315,7 +315,7 @@ func TestClaimsBesideAnOldSnapshotReadTheIndexOnce(t *testing.T) {
 func (s *app) execEach(sql string) {
 	s.Helper()
 	for statement := range strings.SplitSeq(sql, ";") {
-		s.exec(statement)
+		s.Exec(statement)
 	}
 }
 
@@ -335,7 +335,7 @@ const (
 // connect returns a connection that plans in a mode of plan_cache_mode.
 func (s *app) connect(mode string) *pgx.Conn {
 	s.Helper()
-	config := s.pool.Config().ConnConfig
+	config := s.Pool.Config().ConnConfig
 	config.RuntimeParams["plan_cache_mode"], config.RuntimeParams["statement_timeout"] = mode, "5s"
 	conn, err := pgx.ConnectConfig(s.Context(), config)
 	if err != nil {
@@ -597,9 +597,9 @@ func (s *app) acceptMany(first, last int) {
 	for range 8 {
 		workers.Go(func() {
 			for i := next.Add(1); i <= int64(last); i = next.Add(1) {
-				outcome, err := s.first.Accept(s.Context(), identify([]byte(paid(fmt.Sprint(i)))))
+				outcome, err := s.First.Accept(s.Context(), identify([]byte(paid(fmt.Sprint(i)))))
 				for again := 0; outcome == idem.Retrying && again < 5; again++ {
-					outcome, err = s.first.Accept(s.Context(), identify([]byte(paid(fmt.Sprint(i)))))
+					outcome, err = s.First.Accept(s.Context(), identify([]byte(paid(fmt.Sprint(i)))))
 				}
 				if outcome != idem.Done || err != nil {
 					s.Errorf("event %d: %s, %v", i, outcome, err)

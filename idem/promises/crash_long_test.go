@@ -35,7 +35,7 @@ func TestPostgresThatCrashesUnderLoadNeitherLosesNorDoubles(t *testing.T) {
 		}
 	})
 	s := openApp(t, openPool(t, cluster.URL(), func(c *pgxpool.Config) { c.MaxConns = 4 }))
-	s.on(pay)
+	s.On(pay)
 	const events = 400
 	var next, acknowledged, refused atomic.Int64
 	progress := make(chan int64, 2*events)
@@ -45,7 +45,7 @@ func TestPostgresThatCrashesUnderLoadNeitherLosesNorDoubles(t *testing.T) {
 			for i := next.Add(1); i <= events; i = next.Add(1) {
 				for status := 0; status != http.StatusOK; {
 					var err error
-					if status, _, err = s.post(t.Context(), paid(fmt.Sprint(i)), nil); err != nil {
+					if status, _, err = s.Post(t.Context(), paid(fmt.Sprint(i)), nil); err != nil {
 						t.Error(err)
 						return
 					}
@@ -75,7 +75,7 @@ func TestPostgresThatCrashesUnderLoadNeitherLosesNorDoubles(t *testing.T) {
 	if refused.Load() == 0 {
 		t.Error("no delivery met the crashes")
 	}
-	s.wantEffects(events)
+	s.WantEffects(events)
 	if n := queryOne[int](s, `select count(distinct event) from effects`); n != events {
 		t.Errorf("%d events have an effect, want %d", n, events)
 	}
@@ -122,7 +122,7 @@ func TestReceiversThatAreKilledUnderLoadNeitherLoseNorDouble(t *testing.T) {
 	for _, r := range receivers {
 		r.kill()
 	}
-	s.wantEffects(events)
+	s.WantEffects(events)
 	if n := queryOne[int](s, `select count(distinct event) from effects`); n != events {
 		t.Errorf("%d events have an effect, want %d", n, events)
 	}
@@ -150,8 +150,8 @@ func TestOrderOfAnEntityOutlivesThePromotionOfAReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeAtEnd(t, replica)
-	s.pool.Reset() // the replica's start has ended its connections
-	stop := s.start(s.inbox)
+	s.Pool.Reset() // the replica's start has ended its connections
+	stop := s.Start(s.Inbox)
 	s.storeInOrder(events, keys).Wait()
 	s.untilDone(events / 4)
 	if err := errors.Join(primary.Crash(t.Context()), replica.Promote(t.Context())); err != nil {
@@ -159,9 +159,9 @@ func TestOrderOfAnEntityOutlivesThePromotionOfAReplica(t *testing.T) {
 	}
 	stop()
 	s = openOrders(t, replica.URL(), asUsual)
-	s.start(s.inbox)
-	s.until(nothingLeft)
-	s.wantEffects(queryOne[int](s, `select count(*) from idem_events`))
+	s.Start(s.Inbox)
+	s.Until(nothingLeft)
+	s.WantEffects(queryOne[int](s, `select count(*) from idem_events`))
 	wantEachOnceInOrder(s)
 }
 
@@ -173,7 +173,7 @@ func TestProcessingResumesAfterTheNetworkForgetsEveryConnection(t *testing.T) {
 	proxy := new(pgproxy.Proxy)
 	s := openOrders(t, idemtest.URL(t), proxy.Through)
 	entered, forgotten := make(chan struct{}, 10*events), make(chan struct{})
-	s.deploy(func(n *notes) {
+	s.Deploy(func(n *notes) {
 		idem.Handle(&n.Routes, "paid", func(ctx context.Context, tx pgx.Tx, n *note) error {
 			entered <- struct{}{}
 			<-forgotten
@@ -181,9 +181,9 @@ func TestProcessingResumesAfterTheNetworkForgetsEveryConnection(t *testing.T) {
 			return err
 		})
 	})
-	s.inbox = s.newInbox(s.pool)
-	s.inbox.Workers, s.inbox.Timeout = inFlight, 3*time.Second
-	s.start(s.inbox)
+	s.Inbox = s.NewInbox(s.Pool)
+	s.Inbox.Workers, s.Inbox.Timeout = inFlight, 3*time.Second
+	s.Start(s.Inbox)
 	stored := s.storeInOrder(events, keys)
 	for range inFlight {
 		<-entered
@@ -191,10 +191,10 @@ func TestProcessingResumesAfterTheNetworkForgetsEveryConnection(t *testing.T) {
 	proxy.Forget()
 	close(forgotten)
 	stored.Wait()
-	looking := openPool(t, s.pool.Config().ConnString(), asUsual)
-	s.pool = looking
-	s.until(nothingLeft)
-	s.wantEffects(events)
+	looking := openPool(t, s.Pool.Config().ConnString(), asUsual)
+	s.Pool = looking
+	s.Until(nothingLeft)
+	s.WantEffects(events)
 	wantEachOnceInOrder(s)
 	if n := queryOne[int](s, `select max(crashes) from idem_events`); n > 1 {
 		t.Errorf("the network was counted as %d crashes of an event", n)

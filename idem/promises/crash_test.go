@@ -23,7 +23,7 @@ func TestReceiverThatIsKilledLeavesTheEventToTheNext(t *testing.T) {
 	t.Parallel()
 	url := idemtest.URL(t)
 	s := openApp(t, openPool(t, url, func(*pgxpool.Config) {}))
-	s.on(pay)
+	s.On(pay)
 	child := exec.Command(os.Args[0], "-test.run=^TestChildThatHandlesForever$")
 	child.Env = append(os.Environ(), "IDEM_TEST_CHILD="+url)
 	if said, err := startChild(child); err != nil || said != "in the handler" {
@@ -33,8 +33,8 @@ func TestReceiverThatIsKilledLeavesTheEventToTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = child.Wait() // killed
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantEffects(1)
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantEffects(1)
 }
 
 // Every session ends, as it does in a crash of Postgres, while workers process and events arrive. With the tag long
@@ -43,7 +43,7 @@ func TestOrderOfAnEntityOutlivesTheEndOfEverySession(t *testing.T) {
 	t.Parallel()
 	s := openOrders(t, idemtest.URL(t), asUsual)
 	s.outlives(80, func() error {
-		tag, err := s.session(`select`).Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
+		tag, err := s.Session(`select`).Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
 			where application_name = current_setting('application_name') and pid <> pg_backend_pid()`)
 		if err == nil && tag.RowsAffected() == 0 {
 			t.Error("no session has ended")
@@ -56,15 +56,15 @@ func TestOrderOfAnEntityOutlivesTheEndOfEverySession(t *testing.T) {
 // once and in the order of its entity.
 func (s *app) outlives(events int, crash func() error) {
 	s.Helper()
-	s.start(s.inbox)
+	s.Start(s.Inbox)
 	stored := s.storeInOrder(events, 8)
 	s.untilDone(events / 4)
 	if err := crash(); err != nil {
 		s.Fatal(err)
 	}
 	stored.Wait()
-	s.until(nothingLeft)
-	s.wantEffects(events)
+	s.Until(nothingLeft)
+	s.WantEffects(events)
 	wantEachOnceInOrder(s)
 }
 
@@ -76,9 +76,9 @@ func openOrders(t *testing.T, url string, set func(*pgxpool.Config)) *app {
 		c.MaxConns = 8
 		set(c)
 	}))
-	s.exec(`alter table effects add column if not exists place bigserial, add column if not exists queue text`)
+	s.Exec(`alter table effects add column if not exists place bigserial, add column if not exists queue text`)
 	var attempts atomic.Int64
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if _, err := tx.Exec(ctx, `insert into effects (event, queue) values ($1, $2)`, n.ID, n.Order); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (s *app) storeInOrder(events, keys int) (stored *sync.WaitGroup) {
 		stored.Go(func() {
 			for n := key; n < events; n += keys {
 				for o := idem.Retrying; !o.Acknowledged() && s.Context().Err() == nil; pause() {
-					o, _ = s.inbox.Accept(s.Context(), nth(n, keys))
+					o, _ = s.Inbox.Accept(s.Context(), nth(n, keys))
 				}
 			}
 		})
@@ -112,7 +112,7 @@ func (s *app) storeInOrder(events, keys int) (stored *sync.WaitGroup) {
 func (s *app) untilDone(n int) {
 	s.Helper()
 	for n > 0 {
-		if s.next().Outcome == idem.Done {
+		if s.Next().Outcome == idem.Done {
 			n--
 		}
 	}

@@ -23,16 +23,16 @@ import (
 func TestEventIsProcessedOnceHoweverOftenItComes(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
+	s.On(pay)
 	for i, want := range []string{`{"received":true}`, `{"received":true,"duplicate":true}`, `{"received":true,"duplicate":true}`} {
-		if status, answer := s.deliver(paid("e1")); status != 200 || answer != want {
+		if status, answer := s.Deliver(paid("e1")); status != 200 || answer != want {
 			t.Errorf("delivery %d was answered %d %s, want 200 %s", i+1, status, answer, want)
 		}
 	}
-	s.wantEffects(1)
-	s.wantState("e1", idem.StateDone)
-	s.wantPayload("e1", "")
-	if diff := cmp.Diff([]idem.Outcome{idem.Done, idem.Duplicate, idem.Duplicate}, s.outcomes()); diff != "" {
+	s.WantEffects(1)
+	s.WantState("e1", idem.StateDone)
+	s.WantPayload("e1", "")
+	if diff := cmp.Diff([]idem.Outcome{idem.Done, idem.Duplicate, idem.Duplicate}, s.Outcomes()); diff != "" {
 		t.Error("outcomes (-want +got):\n" + diff)
 	}
 }
@@ -40,13 +40,13 @@ func TestEventIsProcessedOnceHoweverOftenItComes(t *testing.T) {
 func TestEventsOfTwoAccountsNeverCollide(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
+	s.On(pay)
 	for _, account := range []string{"a", "b", "a"} {
-		if status, _, err := s.post(t.Context(), paid("e1"), map[string]string{"account": account}); err != nil || status != 200 {
+		if status, _, err := s.Post(t.Context(), paid("e1"), map[string]string{"account": account}); err != nil || status != 200 {
 			t.Fatal(status, err)
 		}
 	}
-	s.wantEffects(2)
+	s.WantEffects(2)
 	if got := queryOne[[]string](s, `select array_agg(scope order by scope) from effects`); !cmp.Equal(got, []string{"a", "b"}) {
 		t.Errorf("handlers saw the accounts %q", got)
 	}
@@ -55,7 +55,7 @@ func TestEventsOfTwoAccountsNeverCollide(t *testing.T) {
 func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 	t.Parallel()
 	shared := newApp(t)
-	shared.on(func(ctx context.Context, tx pgx.Tx, _ *note) error {
+	shared.On(func(ctx context.Context, tx pgx.Tx, _ *note) error {
 		_, err := tx.Exec(ctx, `insert into effects values ('one')`)
 		return err
 	})
@@ -77,8 +77,8 @@ func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := shared.emptied(t)
-			s.wantAnswer(c.body, http.StatusOK)
-			s.wantAnswer(c.body, http.StatusOK)
+			s.WantAnswer(c.body, http.StatusOK)
+			s.WantAnswer(c.body, http.StatusOK)
 			if got := queryOne[string](s, `select string_agg(state, ',') from idem_events`); got != string(c.state) {
 				t.Errorf("stored as %q, want one row %q", got, c.state)
 			}
@@ -88,7 +88,7 @@ func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 				}
 			}
 			if c.done {
-				s.wantEffects(1)
+				s.WantEffects(1)
 			}
 		})
 	}
@@ -99,7 +99,7 @@ func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 func TestEventWhoseIDCannotBeStoredIsOneEventWhateverItsBody(t *testing.T) {
 	t.Parallel()
 	shared := newApp(t)
-	shared.on(func(ctx context.Context, tx pgx.Tx, _ *note) error {
+	shared.On(func(ctx context.Context, tx pgx.Tx, _ *note) error {
 		_, err := tx.Exec(ctx, `insert into effects values ('one')`)
 		return err
 	})
@@ -110,11 +110,11 @@ func TestEventWhoseIDCannotBeStoredIsOneEventWhateverItsBody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := shared.emptied(t)
-			s.wantAnswer(`{"id":"`+id+`","type":"paid","try":1}`, http.StatusOK)
-			s.wantAnswer(`{"id":"`+id+`","type":"paid","try":2}`, http.StatusOK)
-			s.wantAnswer(`{"id":"`+id+`2","type":"paid"}`, http.StatusOK)
-			s.wantEffects(2)
-			if all, _, err := operator.New(s.first, "").Conflicts(t.Context(), 100); err != nil || len(all) != 1 {
+			s.WantAnswer(`{"id":"`+id+`","type":"paid","try":1}`, http.StatusOK)
+			s.WantAnswer(`{"id":"`+id+`","type":"paid","try":2}`, http.StatusOK)
+			s.WantAnswer(`{"id":"`+id+`2","type":"paid"}`, http.StatusOK)
+			s.WantEffects(2)
+			if all, _, err := operator.New(s.First, "").Conflicts(t.Context(), 100); err != nil || len(all) != 1 {
 				t.Errorf("Conflicts = %v, %v, want one", all, err)
 			}
 		})
@@ -124,16 +124,16 @@ func TestEventWhoseIDCannotBeStoredIsOneEventWhateverItsBody(t *testing.T) {
 func TestEventThatDoesNotDecodeIsParkedUnhandledByAnyone(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
+	s.On(pay)
 	body := `{"id":"e1","type":"paid","order":7}`
 	e := idem.Event{ID: "e1", Type: "paid", Payload: []byte(body)}
-	outcome, err := s.first.Accept(t.Context(), e)
+	outcome, err := s.First.Accept(t.Context(), e)
 	if outcome != idem.Parked || err != nil {
 		t.Errorf("Accept = %s, %v, want parked", outcome, err)
 	}
-	s.wantEffects(0)
-	s.wantState("e1", idem.StateParked)
-	s.wantPayload("e1", body)
+	s.WantEffects(0)
+	s.WantState("e1", idem.StateParked)
+	s.WantPayload("e1", body)
 	if reason := queryOne[string](s, `select last_error from idem_events`); !strings.Contains(reason, "order") {
 		t.Errorf("the stored reason does not name the field: %s", reason)
 	}
@@ -142,8 +142,8 @@ func TestEventThatDoesNotDecodeIsParkedUnhandledByAnyone(t *testing.T) {
 func TestWhatIsNotADeliveryIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
-	s.first.MaxBody = 100
+	s.On(pay)
+	s.First.MaxBody = 100
 	for name, c := range map[string]struct {
 		method, body string
 		header       map[string]string
@@ -160,7 +160,7 @@ func TestWhatIsNotADeliveryIsRejected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, chunked := range []bool{false, true} {
-				r, err := http.NewRequestWithContext(t.Context(), c.method, s.url, strings.NewReader(c.body))
+				r, err := http.NewRequestWithContext(t.Context(), c.method, s.URL, strings.NewReader(c.body))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -193,34 +193,34 @@ func TestWhatIsNotADeliveryIsRejected(t *testing.T) {
 func TestBodyOfTheLargestSizeIsAccepted(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
-	s.first.MaxBody = int64(len(paid("e1")))
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantEffects(1)
+	s.On(pay)
+	s.First.MaxBody = int64(len(paid("e1")))
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantEffects(1)
 }
 
 func TestPayloadOfDoneEventsIsKeptWhenAsked(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
-	s.first.KeepPayloads = true
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantPayload("e1", paid("e1"))
+	s.On(pay)
+	s.First.KeepPayloads = true
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantPayload("e1", paid("e1"))
 }
 
 func TestLogsCarryNoBodies(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no") })
+	s.On(func(context.Context, pgx.Tx, *note) error { return errors.New("no") })
 	secret := `{"id":"e1","type":"paid","order":"secret-order","cpf":"secret-cpf"}`
-	s.deliver(secret)
-	s.deliver(`{"id":"e2","type":"new","cpf":"secret-cpf"}`)
-	_, _, _ = s.post(t.Context(), secret, map[string]string{"token": "secret-token"})
-	if log := s.logged(); strings.Contains(log, "secret") {
+	s.Deliver(secret)
+	s.Deliver(`{"id":"e2","type":"new","cpf":"secret-cpf"}`)
+	_, _, _ = s.Post(t.Context(), secret, map[string]string{"token": "secret-token"})
+	if log := s.Logged(); strings.Contains(log, "secret") {
 		t.Error("the log tells secrets:\n" + log)
 	}
-	if log := s.logged(); !strings.Contains(log, "id=e1") || !strings.Contains(log, "type=paid") || !strings.Contains(log, "outcome=retrying") {
+	if log := s.Logged(); !strings.Contains(log, "id=e1") || !strings.Contains(log, "type=paid") || !strings.Contains(log, "outcome=retrying") {
 		t.Error("the log does not name the event:\n" + log)
 	}
 }
@@ -230,23 +230,23 @@ func TestLogsCarryNoBodies(t *testing.T) {
 func TestObservationsNameTheirSourceAndStage(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
-	s.on(pay)
+	s.On(pay)
 	var got []string
 	observe := func(_ context.Context, o idem.Observation) {
 		got = append(got, fmt.Sprintf("%s %s %s", o.Source, o.Stage, o.Outcome))
 	}
-	s.first.Observe, s.inbox.Observe = observe, observe
-	s.first.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
-	if _, _, err := s.post(t.Context(), paid("e1"), map[string]string{"token": "guess"}); err != nil {
+	s.First.Observe, s.Inbox.Observe = observe, observe
+	s.First.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	if _, _, err := s.Post(t.Context(), paid("e1"), map[string]string{"token": "guess"}); err != nil {
 		t.Fatal(err)
 	}
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
-	s.store(letter("e2", "o2", 0))
-	s.drain()
-	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
-	s.first.Observe = observe
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
+	s.Store(letter("e2", "o2", 0))
+	s.Drain()
+	s.Deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
+	s.First.Observe = observe
+	s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 	want := []string{
 		"notes delivery rejected", "notes delivery refused", "notes delivery done", "notes delivery unhandled",
 		"notes delivery pending", "notes attempt done", "notes attempt done",
@@ -261,9 +261,9 @@ func TestObservationsNameTheirSourceAndStage(t *testing.T) {
 func TestHandlerThatChangesThePayloadChangesItsCopyOnly(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.first.KeepPayloads = true
+	s.First.KeepPayloads = true
 	again, failing := false, true
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		e, _ := idem.EventFrom(ctx)
 		if string(e.Payload) != paid("e1") {
 			t.Errorf("the handler got %s", e.Payload)
@@ -280,15 +280,15 @@ func TestHandlerThatChangesThePayloadChangesItsCopyOnly(t *testing.T) {
 		return pay(ctx, tx, n)
 	})
 	s.openInbox()
-	s.inbox.MaxAttempts = 1
-	s.store(identify([]byte(paid("e1"))))
-	s.drain(1)
-	s.wantState("e1", idem.StateParked)
-	s.wantPayload("e1", paid("e1"))
+	s.Inbox.MaxAttempts = 1
+	s.Store(identify([]byte(paid("e1"))))
+	s.Drain(1)
+	s.WantState("e1", idem.StateParked)
+	s.WantPayload("e1", paid("e1"))
 	failing = false
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
-	s.wantPayload("e1", paid("e1"))
-	s.wantEffects(1)
+	s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+	s.WantPayload("e1", paid("e1"))
+	s.WantEffects(1)
 }
 
 func TestWrongRegistrationPanicsAndSaysWhy(t *testing.T) {

@@ -32,9 +32,10 @@
 //
 // # How a test is made
 //
-// A test opens an app: a schema of its own, a provider with the one event type "paid", an inbox that works first
-// behind a server and, with newInboxApp, one that answers first. pay is a handler with one effect; wantEffects
-// counts the effects in the database. Nothing sleeps: a test waits for a lock that Postgres reports, a channel, or
-// a line of pg_stat_activity. Faults are injected by a proxy that reads the messages of Postgres's protocol, package
-// pgproxy, and a fault that never fires fails its test. Processes that die are this test binary, started again.
+// A test opens an app: a shop of internal/testkit, which is a schema of its own, a provider with the one event type
+// "paid", an inbox that works first behind a server and, with newInboxApp, one that answers first. pay is a handler
+// with one effect; WantEffects counts the effects in the database. Nothing sleeps: a test waits for a lock that
+// Postgres reports, a channel, or a line of pg_stat_activity. Faults are injected by a proxy that reads the messages
+// of Postgres's protocol, package pgproxy, and a fault that never fires fails its test. Processes that die are this
+// test binary, started again.
 package promises

@@ -24,7 +24,7 @@ func TestDryRunTellsTheOutcomeAndStoresNothing(t *testing.T) {
 		pool, look := openForMistakes(t) // its one connection comes back
 		s := openApp(t, pool)
 		var wrong atomic.Pointer[mistake] // nil is a sound handler
-		s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 			if err := pay(ctx, tx, n); err != nil {
 				return err
 			}
@@ -33,24 +33,24 @@ func TestDryRunTellsTheOutcomeAndStoresNothing(t *testing.T) {
 			}
 			return nil
 		})
-		s.first.KeepPayloads = true
-		s.first.Timeout = limit
+		s.First.KeepPayloads = true
+		s.First.Timeout = limit
 		for _, m := range all {
 			wrong.Store(&m)
 			for range 2 {
-				outcome, err := s.first.DryRun(t.Context(), letter("e1", "o1", 0))
+				outcome, err := s.First.DryRun(t.Context(), letter("e1", "o1", 0))
 				if outcome != idem.Retrying || err == nil {
 					t.Errorf("a handler %s: DryRun = %s, %v, want retrying, because %s", m.name, outcome, err, m.reason)
 				} else if said := err.Error(); !strings.Contains(said, m.says) || !strings.HasPrefix(said, "idem: dry run of paid e1: ") {
 					t.Errorf("a handler %s: the error does not tell what was wrong, %q: %v", m.name, m.says, err)
 				}
-				look.wantContents([]string{})
+				look.WantContents([]string{})
 			}
 			wrong.Store(nil)
-			if outcome, err := s.first.DryRun(t.Context(), letter("e1", "o1", 0)); outcome != idem.Done || err != nil {
+			if outcome, err := s.First.DryRun(t.Context(), letter("e1", "o1", 0)); outcome != idem.Done || err != nil {
 				t.Errorf("after a handler %s: DryRun = %s, %v, want done", m.name, outcome, err)
 			}
-			look.wantContents([]string{})
+			look.WantContents([]string{})
 		}
 	}
 	t.Run("mistakes", func(t *testing.T) { run(t, patience, mistakes...) })
@@ -66,18 +66,18 @@ func TestDryRunOfAHandlerThatHangsIsAnswered(t *testing.T) {
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
 	var entered atomic.Bool
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		entered.Store(true)
 		<-release
 		return pay(ctx, tx, n)
 	})
-	s.first.Timeout = 100 * time.Millisecond
+	s.First.Timeout = 100 * time.Millisecond
 	answer := make(chan error, 1)
 	go func() {
 		ctx := context.WithoutCancel(t.Context())
-		outcome, err := s.first.DryRun(ctx, letter("e1", "o1", 0))
+		outcome, err := s.First.DryRun(ctx, letter("e1", "o1", 0))
 		for !entered.Load() { // the time is short on a busy machine
-			outcome, err = s.first.DryRun(ctx, letter("e1", "o1", 0))
+			outcome, err = s.First.DryRun(ctx, letter("e1", "o1", 0))
 		}
 		if outcome != idem.Retrying || err == nil || !strings.Contains(err.Error(), "did not return in time") {
 			t.Errorf("DryRun = %s, %v", outcome, err)
@@ -85,14 +85,14 @@ func TestDryRunOfAHandlerThatHangsIsAnswered(t *testing.T) {
 		answer <- err
 	}()
 	testkit.Next(t, answer)
-	s.wantContents([]string{}) // over the pool's one connection: there is a new one
+	s.WantContents([]string{}) // over the pool's one connection: there is a new one
 }
 
 func TestDryRunOfEventsThatNoHandlerRunsFor(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(func(context.Context, pgx.Tx, *note) error { panic("not for this one") })
-	s.notes.Ignore("viewed")
+	s.On(func(context.Context, pgx.Tx, *note) error { panic("not for this one") })
+	s.Notes.Ignore("viewed")
 	for _, c := range []struct {
 		event idem.Event
 		want  idem.Outcome
@@ -102,12 +102,12 @@ func TestDryRunOfEventsThatNoHandlerRunsFor(t *testing.T) {
 		{identify([]byte(`{"id":"e1","type":"viewed"}`)), idem.Ignored},
 		{idem.Event{ID: "e1", Type: "paid", Payload: []byte(`{"order":7}`)}, idem.Parked},
 	} {
-		outcome, err := s.first.DryRun(t.Context(), c.event)
+		outcome, err := s.First.DryRun(t.Context(), c.event)
 		if outcome != c.want || (err != nil) != (c.want == idem.Parked) {
 			t.Errorf("DryRun of %s = %s, %v, want %s", c.event.Payload, outcome, err, c.want)
 		}
 	}
-	s.wantContents([]string{})
+	s.WantContents([]string{})
 }
 
 // Whatever is stored of an event, its handler runs.
@@ -115,19 +115,19 @@ func TestDryRunOfAStoredEventRunsItAndLeavesItAsItIs(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	dry := 0
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if idem.IsDryRun(ctx) {
 			dry++
 		}
 		return refuseBad(ctx, tx, n)
 	})
 	s.openInbox()
-	s.wantAnswer(paid("done"), http.StatusOK)
-	s.store(letter("pending", "o1", 0))
+	s.WantAnswer(paid("done"), http.StatusOK)
+	s.Store(letter("pending", "o1", 0))
 	s.stock(1)
-	want := s.contents()
+	want := s.Contents()
 	for _, id := range []string{"done", "pending", "done-1", "parked-1", "unhandled-1", "discarded-1", "retrying-1"} {
-		for _, dryRun := range []func(context.Context, idem.Event) (idem.Outcome, error){s.first.DryRun, s.inbox.DryRun} {
+		for _, dryRun := range []func(context.Context, idem.Event) (idem.Outcome, error){s.First.DryRun, s.Inbox.DryRun} {
 			if outcome, err := dryRun(t.Context(), letter(id, "o1", 0)); outcome != idem.Done || err != nil {
 				t.Errorf("DryRun of %s = %s, %v, want done", id, outcome, err)
 			}
@@ -136,7 +136,7 @@ func TestDryRunOfAStoredEventRunsItAndLeavesItAsItIs(t *testing.T) {
 	if dry != 14 {
 		t.Errorf("the handler ran %d times, want 14", dry)
 	}
-	s.wantContents(want)
+	s.WantContents(want)
 }
 
 func TestHandlerCanAskWhetherItIsADryRun(t *testing.T) {
@@ -144,22 +144,22 @@ func TestHandlerCanAskWhetherItIsADryRun(t *testing.T) {
 	s := newApp(t)
 	var asked []bool
 	hooks := 0
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		asked = append(asked, idem.IsDryRun(ctx))
 		idem.AfterCommit(ctx, func(context.Context) { hooks++ })
 		return pay(ctx, tx, n)
 	})
 	s.openInbox()
-	if outcome, err := s.first.DryRun(t.Context(), letter("e1", "o1", 0)); outcome != idem.Done {
+	if outcome, err := s.First.DryRun(t.Context(), letter("e1", "o1", 0)); outcome != idem.Done {
 		t.Fatal(outcome, err)
 	}
 	if hooks != 0 {
 		t.Error("a function for after the commit ran in a dry run")
 	}
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.store(letter("e2", "o1", 0))
-	s.drain(1)
-	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.Store(letter("e2", "o1", 0))
+	s.Drain(1)
+	err := pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error {
 		other := &notes{}
 		idem.Handle(&other.Routes, "paid", func(ctx context.Context, _ pgx.Tx, _ *note) error {
 			asked = append(asked, idem.IsDryRun(ctx))
@@ -179,20 +179,20 @@ func TestHandlerCanAskWhetherItIsADryRun(t *testing.T) {
 	if hooks != 2 {
 		t.Errorf("%d functions for after the commit ran, want 2", hooks)
 	}
-	s.wantEffects(2)
+	s.WantEffects(2)
 }
 
 func TestDryRunOverHTTPIsNeverAnAcknowledgement(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(refuseBad)
-	s.notes.Ignore("viewed")
+	s.On(refuseBad)
+	s.Notes.Ignore("viewed")
 	s.openInbox()
-	server := httptest.NewServer(s.inbox)
+	server := httptest.NewServer(s.Inbox)
 	t.Cleanup(server.Close)
-	mode := map[string]string{"works first": s.url, "inbox": server.URL}
+	mode := map[string]string{"works first": s.URL, "inbox": server.URL}
 	for name, url := range mode {
-		s.url = url
+		s.URL = url
 		for body, want := range map[string]string{
 			paid("e1"):                    `{"received":false,"dry_run":"done"}`,
 			paid("bad1"):                  `{"received":false,"dry_run":"retrying"}`,
@@ -202,23 +202,23 @@ func TestDryRunOverHTTPIsNeverAnAcknowledgement(t *testing.T) {
 			`{"type":"paid","id":"e1","x`: `{"received":false,"dry_run":"parked"}`,
 			`{"id":"e1","type":"paid2"}`:  `{"received":false,"dry_run":"unhandled"}`,
 		} {
-			status, answer, err := s.post(t.Context(), body, map[string]string{idem.DryRunHeader: "1"})
+			status, answer, err := s.Post(t.Context(), body, map[string]string{idem.DryRunHeader: "1"})
 			if err != nil || status != http.StatusServiceUnavailable || answer != want {
 				t.Errorf("%s: a dry run of %s is answered %d %s, %v, want 503 %s", name, body, status, answer, err, want)
 			}
 		}
 		for _, token := range []string{"", "wrong"} {
-			status, _, err := s.post(t.Context(), paid("e1"), map[string]string{idem.DryRunHeader: "1", "token": token})
+			status, _, err := s.Post(t.Context(), paid("e1"), map[string]string{idem.DryRunHeader: "1", "token": token})
 			if err != nil || status != http.StatusUnauthorized {
 				t.Errorf("%s: a dry run with the token %q is answered %d, %v, want 401", name, token, status, err)
 			}
 		}
-		s.wantContents([]string{})
+		s.WantContents([]string{})
 	}
-	if log := s.logged(); !strings.Contains(log, "webhook dry run failed") || !strings.Contains(log, "no such order") {
+	if log := s.Logged(); !strings.Contains(log, "webhook dry run failed") || !strings.Contains(log, "no such order") {
 		t.Error("the log does not tell why the dry run failed:\n" + log)
 	}
-	if seen := s.outcomes(); len(seen) != 4 { // the refused ones of both modes
+	if seen := s.Outcomes(); len(seen) != 4 { // the refused ones of both modes
 		t.Errorf("dry runs are counted as deliveries: %v", seen)
 	}
 }
@@ -226,20 +226,20 @@ func TestDryRunOverHTTPIsNeverAnAcknowledgement(t *testing.T) {
 func TestDryReplayCountsAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(refuseBad)
-	s.wantAnswer(newBody, http.StatusOK)
-	s.wantAnswer(`{"id":"e2","type":"newer"}`, http.StatusOK)
-	s.wantAnswer(`{"id":"e3","type":"viewed"}`, http.StatusOK)
-	s.openInbox().store(letter("bad1", "o2", 0), letter("bad2", "o3", 0))
-	s.drain(2)
-	s.store(letter("pending", "o1", 0))
-	s.exec(`update idem_payloads set body = '{"order":7}' where event like '%bad2'`) // it does not decode any more
-	s.deploy(func(n *notes) {
+	s.On(refuseBad)
+	s.WantAnswer(newBody, http.StatusOK)
+	s.WantAnswer(`{"id":"e2","type":"newer"}`, http.StatusOK)
+	s.WantAnswer(`{"id":"e3","type":"viewed"}`, http.StatusOK)
+	s.openInbox().Store(letter("bad1", "o2", 0), letter("bad2", "o3", 0))
+	s.Drain(2)
+	s.Store(letter("pending", "o1", 0))
+	s.Exec(`update idem_payloads set body = '{"order":7}' where event like '%bad2'`) // it does not decode any more
+	s.Deploy(func(n *notes) {
 		idem.Handle(&n.Routes, "new", pay)
 		idem.Handle(&n.Routes, "paid", refuseBad)
 		n.Ignore("viewed")
 	})
-	want := s.contents()
+	want := s.Contents()
 	for _, c := range []struct {
 		filter idem.Filter
 		want   idem.Replayed
@@ -249,18 +249,18 @@ func TestDryReplayCountsAndChangesNothing(t *testing.T) {
 		{idem.Filter{States: []idem.State{idem.StatePending}}, idem.Replayed{Done: 1}},
 		{idem.Filter{IDs: []string{"nobody"}}, idem.Replayed{}},
 	} {
-		got, err := s.first.DryReplay(t.Context(), c.filter)
+		got, err := s.First.DryReplay(t.Context(), c.filter)
 		if counted(got) != counted(c.want) || err != nil {
 			t.Errorf("DryReplay of %+v = %+v, %v, want %+v", c.filter, got, err, c.want)
 		}
 	}
-	s.wantContents(want)
+	s.WantContents(want)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.first.DryReplay(ctx, idem.Filter{}); !errors.Is(err, context.Canceled) {
+	if _, err := s.First.DryReplay(ctx, idem.Filter{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("DryReplay = %v, want context canceled", err)
 	}
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Failed: 2, Unhandled: 2}) // as was said
+	s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Failed: 2, Unhandled: 2}) // as was said
 }
 
 // A dry run of an event that the provider is about to deliver must not cost that delivery its answer.
@@ -270,16 +270,16 @@ func TestDeliveryDoesNotWaitForADryRunOfItsEvent(t *testing.T) {
 		keepPayloads bool
 		dryRun       func(*app, idem.Event) (idem.Outcome, error)
 	}{
-		"of one that works first":    {false, func(s *app, e idem.Event) (idem.Outcome, error) { return s.first.DryRun(s.Context(), e) }},
-		"of one that keeps payloads": {true, func(s *app, e idem.Event) (idem.Outcome, error) { return s.first.DryRun(s.Context(), e) }},
-		"of an inbox":                {false, func(s *app, e idem.Event) (idem.Outcome, error) { return s.inbox.DryRun(s.Context(), e) }},
+		"of one that works first":    {false, func(s *app, e idem.Event) (idem.Outcome, error) { return s.First.DryRun(s.Context(), e) }},
+		"of one that keeps payloads": {true, func(s *app, e idem.Event) (idem.Outcome, error) { return s.First.DryRun(s.Context(), e) }},
+		"of an inbox":                {false, func(s *app, e idem.Event) (idem.Outcome, error) { return s.Inbox.DryRun(s.Context(), e) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t).openInbox()
-			s.first.KeepPayloads = mode.keepPayloads
+			s.First.KeepPayloads = mode.keepPayloads
 			entered, goOn := make(chan struct{}), make(chan struct{})
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if e, ok := idem.EventFrom(ctx); !ok || e.ID != "e1" {
 					t.Errorf("the handler is given the event %q", e.ID)
 				}
@@ -298,7 +298,7 @@ func TestDeliveryDoesNotWaitForADryRunOfItsEvent(t *testing.T) {
 				dry <- err
 			}()
 			testkit.Next(t, entered)
-			outcome, err := s.first.Accept(t.Context(), letter("e1", "o1", 0))
+			outcome, err := s.First.Accept(t.Context(), letter("e1", "o1", 0))
 			if outcome != idem.Done || err != nil {
 				t.Errorf("the delivery during the dry run is %s, %v, want done", outcome, err)
 			}
@@ -306,8 +306,8 @@ func TestDeliveryDoesNotWaitForADryRunOfItsEvent(t *testing.T) {
 			if err := <-dry; err != nil {
 				t.Error(err)
 			}
-			s.wantEffects(1)
-			s.wantState("e1", idem.StateDone)
+			s.WantEffects(1)
+			s.WantState("e1", idem.StateDone)
 		})
 	}
 }

@@ -17,16 +17,16 @@ import (
 func TestConcurrentDuplicateThatCannotWaitLongerIsToldToComeAgain(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	second := s.newFirst()
+	second := s.NewFirst()
 	second.AnswerWithin = 200 * time.Millisecond
 	entered, release := make(chan struct{}), make(chan struct{})
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		close(entered)
 		<-release
 		return pay(ctx, tx, n)
 	})
 	var deliveries sync.WaitGroup
-	deliveries.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
+	deliveries.Go(func() { s.WantAnswer(paid("e1"), http.StatusOK) })
 	<-entered
 	outcome, err := second.Accept(t.Context(), identify([]byte(paid("e1"))))
 	if outcome != idem.Retrying || err == nil {
@@ -34,5 +34,5 @@ func TestConcurrentDuplicateThatCannotWaitLongerIsToldToComeAgain(t *testing.T) 
 	}
 	close(release)
 	deliveries.Wait()
-	s.wantEffects(1)
+	s.WantEffects(1)
 }

@@ -27,14 +27,14 @@ func TestConcurrentDuplicatesHaveOneEffectAndAllGet200(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
 			release := make(chan struct{})
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				<-release
 				return pay(ctx, tx, n)
 			})
 			if statuses := s.deliverAtOnce(n, paid("e1"), release); statuses[http.StatusOK] != n {
 				t.Errorf("answers: %v, want %d times 200", statuses, n)
 			}
-			s.wantEffects(1)
+			s.WantEffects(1)
 		})
 	}
 }
@@ -43,14 +43,14 @@ func TestConcurrentDuplicatesOfAFailingEventShareItsFailure(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	entered, release := make(chan struct{}), make(chan struct{})
-	s.on(func(context.Context, pgx.Tx, *note) error {
+	s.On(func(context.Context, pgx.Tx, *note) error {
 		close(entered) // panics if a second attempt runs while the first is in flight
 		<-release
 		return errors.New("no such order")
 	})
 	var deliveries sync.WaitGroup
 	for range 2 {
-		deliveries.Go(func() { s.wantAnswer(paid("e1"), http.StatusServiceUnavailable) })
+		deliveries.Go(func() { s.WantAnswer(paid("e1"), http.StatusServiceUnavailable) })
 		<-entered
 	}
 	close(release)
@@ -61,9 +61,9 @@ func TestConcurrentDuplicatesOfAFailingEventShareItsFailure(t *testing.T) {
 func TestConcurrentDuplicateInAnotherProcessWaitsForTheFirst(t *testing.T) {
 	t.Parallel()
 	s := openApp(t, poolOf(t, 4))
-	other := s.newFirst()
+	other := s.NewFirst()
 	entered, release := make(chan struct{}), make(chan struct{})
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID != "e1" {
 			return pay(ctx, tx, n)
 		}
@@ -72,26 +72,26 @@ func TestConcurrentDuplicateInAnotherProcessWaitsForTheFirst(t *testing.T) {
 		return pay(ctx, tx, n)
 	})
 	var deliveries sync.WaitGroup
-	deliveries.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
+	deliveries.Go(func() { s.WantAnswer(paid("e1"), http.StatusOK) })
 	<-entered
 	deliveries.Go(func() {
 		if outcome, err := other.Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Duplicate || err != nil {
 			t.Errorf("the duplicate's outcome is %s, %v, want duplicate", outcome, err)
 		}
 	})
-	s.wantAnswer(about("other", "paid", "o2"), http.StatusOK) // waits for neither
+	s.WantAnswer(about("other", "paid", "o2"), http.StatusOK) // waits for neither
 	close(release)
 	deliveries.Wait()
-	s.wantEffects(2)
+	s.WantEffects(2)
 }
 
 func TestConcurrentDuplicateInAnotherProcessTakesOverWhenTheFirstFails(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	other := s.newFirst()
+	other := s.NewFirst()
 	entered, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		first := false
 		once.Do(func() { first = true })
 		if !first {
@@ -102,7 +102,7 @@ func TestConcurrentDuplicateInAnotherProcessTakesOverWhenTheFirstFails(t *testin
 		return errors.New("no such order")
 	})
 	var deliveries sync.WaitGroup
-	deliveries.Go(func() { s.deliver(paid("e1")) }) // 503, or 200 if the duplicate is done by the time that is said
+	deliveries.Go(func() { s.Deliver(paid("e1")) }) // 503, or 200 if the duplicate is done by the time that is said
 	<-entered
 	deliveries.Go(func() {
 		if outcome, err := other.Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Done || err != nil {
@@ -111,14 +111,14 @@ func TestConcurrentDuplicateInAnotherProcessTakesOverWhenTheFirstFails(t *testin
 	})
 	close(release)
 	deliveries.Wait()
-	s.wantEffects(1)
+	s.WantEffects(1)
 }
 
 func TestSlowEventHasOneConnectionHoweverManyDuplicatesItHas(t *testing.T) {
 	t.Parallel()
 	s := openApp(t, poolOf(t, 2))
 	entered, release := make(chan struct{}), make(chan struct{})
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "slow" {
 			close(entered)
 			<-release
@@ -126,30 +126,30 @@ func TestSlowEventHasOneConnectionHoweverManyDuplicatesItHas(t *testing.T) {
 		return pay(ctx, tx, n)
 	})
 	var deliveries sync.WaitGroup
-	deliveries.Go(func() { s.wantAnswer(paid("slow"), http.StatusOK) })
+	deliveries.Go(func() { s.WantAnswer(paid("slow"), http.StatusOK) })
 	<-entered
 	for range 100 {
-		deliveries.Go(func() { s.wantAnswer(paid("slow"), http.StatusOK) })
+		deliveries.Go(func() { s.WantAnswer(paid("slow"), http.StatusOK) })
 	}
 	for i := range 5 { // within the time of the first try
-		s.wantAnswer(about(fmt.Sprint(i), "paid", fmt.Sprint(i)), http.StatusOK)
+		s.WantAnswer(about(fmt.Sprint(i), "paid", fmt.Sprint(i)), http.StatusOK)
 	}
 	close(release)
 	deliveries.Wait()
-	s.wantEffects(6)
+	s.WantEffects(6)
 }
 
 func TestPoolOfOneConnectionIsEnough(t *testing.T) {
 	t.Parallel()
 	s := openApp(t, poolOf(t, 1))
-	s.on(pay)
-	s.notes.Ignore("viewed")
+	s.On(pay)
+	s.Notes.Ignore("viewed")
 	var deliveries sync.WaitGroup
 	for i := range 20 {
-		deliveries.Go(func() { s.wantAnswer(paid(fmt.Sprint(i%10)), http.StatusOK) })
+		deliveries.Go(func() { s.WantAnswer(paid(fmt.Sprint(i%10)), http.StatusOK) })
 	}
 	deliveries.Wait()
-	s.wantEffects(10)
+	s.WantEffects(10)
 }
 
 // Two events are two, whatever their ids and bodies look like side by side.
@@ -157,18 +157,18 @@ func TestEventInFlightIsNoOther(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	first, second := idem.Event{ID: "a\n", Type: "any", Payload: []byte("1")}, idem.Event{ID: "a", Type: "any", Payload: []byte("\n1")}
-	s.first.Timeout = 10 * time.Second // where the second waits for the first
-	idem.Handle(&s.notes.Routes, "any", func(ctx context.Context, _ pgx.Tx, _ *int) error {
+	s.First.Timeout = 10 * time.Second // where the second waits for the first
+	idem.Handle(&s.Notes.Routes, "any", func(ctx context.Context, _ pgx.Tx, _ *int) error {
 		if e, _ := idem.EventFrom(ctx); e.ID == first.ID {
-			_, err := s.first.Accept(ctx, second)
+			_, err := s.First.Accept(ctx, second)
 			return err
 		}
 		return nil
 	})
-	if o, err := s.first.Accept(t.Context(), first); o != idem.Done {
+	if o, err := s.First.Accept(t.Context(), first); o != idem.Done {
 		t.Errorf("Accept = %s, %v, want done", o, err)
 	}
-	s.wantState("a", idem.StateDone)
+	s.WantState("a", idem.StateDone)
 }
 
 // Nothing is stored of which the others could be duplicates.
@@ -204,38 +204,38 @@ func TestAnotherBodyWithTheSameIDIsNoticed(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t).openInbox()
-			s.on(pay)
+			s.On(pay)
 			if mode == "inbox" {
-				s.endpoint(s.inbox, idem.StatePending)
+				s.endpoint(s.Inbox, idem.StatePending)
 			}
 			for n, body := range []string{paid("e1"), paid("e1"), otherBody, otherBody, paid("e1"), paid("e2")} {
 				want := `{"received":true,"duplicate":true}`
 				if n == 0 || n == 5 {
 					want = `{"received":true}`
 				}
-				if status, answer := s.deliver(body); status != http.StatusOK || answer != want {
+				if status, answer := s.Deliver(body); status != http.StatusOK || answer != want {
 					t.Errorf("delivery %d was answered %d %s, want %s", n+1, status, answer, want)
 				}
 			}
 			if diff := cmp.Diff([]bool{false, false, true, true, false, false}, s.conflicts()); diff != "" {
 				t.Error("observed conflicts (-want +got):\n" + diff)
 			}
-			if n := strings.Count(s.logged(), "webhook conflict"); n != 1 {
-				t.Errorf("the conflict is logged %d times, want once\n%s", n, s.logged())
+			if n := strings.Count(s.Logged(), "webhook conflict"); n != 1 {
+				t.Errorf("the conflict is logged %d times, want once\n%s", n, s.Logged())
 			}
-			if strings.Contains(s.logged(), "o9") {
+			if strings.Contains(s.Logged(), "o9") {
 				t.Error("the log tells what is in the body")
 			}
 			first := idem.Event{Source: "notes", ID: "e1", Type: "paid", Key: "o1"}
 			s.wantConflicts(operator.Conflict{Event: first, State: state})
 			if mode == "inbox" {
-				s.drain(2)
+				s.Drain(2)
 			}
-			s.wantEffects(2)
-			s.wantState("e1", idem.StateDone)
+			s.WantEffects(2)
+			s.WantState("e1", idem.StateDone)
 			s.wantConflicts(operator.Conflict{Event: first, State: idem.StateDone})
-			s.exec(`update idem_events set received_at = '2020-01-01'`)
-			s.wantPruned(s.first, 2)
+			s.Exec(`update idem_events set received_at = '2020-01-01'`)
+			s.wantPruned(s.First, 2)
 			s.wantConflicts()
 		})
 	}
@@ -245,12 +245,12 @@ func TestAnotherBodyWithTheSameIDIsNoticed(t *testing.T) {
 func TestAnotherBodyIsNoticedWhileTheFirstIsProcessed(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
-	delivered := s.startDelivery()
-	if o, err := s.newFirst().Accept(t.Context(), identify([]byte(otherBody))); o != idem.Duplicate || err != nil { // of another process
+	delivered := s.StartDelivery()
+	if o, err := s.NewFirst().Accept(t.Context(), identify([]byte(otherBody))); o != idem.Duplicate || err != nil { // of another process
 		t.Errorf("Accept = %s, %v, want duplicate", o, err)
 	}
 	delivered()
-	s.wantEffects(1)
+	s.WantEffects(1)
 	s.wantConflicts(operator.Conflict{Event: idem.Event{Source: "notes", ID: "e1", Type: "paid", Key: "o1"}, State: idem.StateDone})
 }
 
@@ -258,14 +258,14 @@ func TestAnotherBodyIsNoticedWhileTheFirstIsProcessed(t *testing.T) {
 func TestConflictsAreOfOneAccountAndOneSource(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
-	s.on(pay)
-	s.exec(`insert into idem_events (event, type, key, state, conflict_at) values ('notes2//e1', 'paid', '', 'done', now())`)
+	s.On(pay)
+	s.Exec(`insert into idem_events (event, type, key, state, conflict_at) values ('notes2//e1', 'paid', '', 'done', now())`)
 	for _, c := range []struct{ account, body string }{{"a", paid("e1")}, {"b", otherBody}} {
-		if status, _, err := s.post(t.Context(), c.body, map[string]string{"account": c.account}); status != http.StatusOK || err != nil {
+		if status, _, err := s.Post(t.Context(), c.body, map[string]string{"account": c.account}); status != http.StatusOK || err != nil {
 			t.Fatal(status, err)
 		}
 	}
-	s.wantEffects(2)
+	s.WantEffects(2)
 	s.wantConflicts()
 }
 
@@ -281,7 +281,7 @@ func (s *app) deliverAtOnce(n int, body string, release chan struct{}) map[int]i
 	for range n {
 		done.Go(func() {
 			started.Done()
-			status, _, err := s.post(s.Context(), body, nil)
+			status, _, err := s.Post(s.Context(), body, nil)
 			if err != nil {
 				s.Error(err)
 			}
@@ -309,9 +309,7 @@ const otherBody = `{"id":"e1","type":"paid","order":"o9"}`
 
 // conflicts are, of each observed delivery, whether its body was another one.
 func (s *app) conflicts() (all []bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, o := range s.observed {
+	for _, o := range s.Observed() {
 		if o.Stage == idem.StageDelivery {
 			all = append(all, o.Conflict)
 		}
@@ -321,7 +319,7 @@ func (s *app) conflicts() (all []bool) {
 
 func (s *app) wantConflicts(want ...operator.Conflict) {
 	s.Helper()
-	for name, list := range map[string]func(context.Context, int) ([]operator.Conflict, int64, error){"works first": operator.New(s.first, "").Conflicts, "inbox": operator.New(s.inbox, "").Conflicts} {
+	for name, list := range map[string]func(context.Context, int) ([]operator.Conflict, int64, error){"works first": operator.New(s.First, "").Conflicts, "inbox": operator.New(s.Inbox, "").Conflicts} {
 		got, all, err := list(s.Context(), 100)
 		if all != int64(len(want)) {
 			s.Errorf("Conflicts of the %s counts %d, want %d", name, all, len(want))

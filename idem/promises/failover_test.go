@@ -27,7 +27,7 @@ func TestPromotionOfASynchronousReplicaLosesNothingAcknowledged(t *testing.T) {
 	const events, keys = 400, 8
 	primary, replica := pairOf(t, true)
 	s := openOrders(t, primary.URL(), asUsual)
-	stop := s.start(s.inbox)
+	stop := s.Start(s.Inbox)
 	d := &sender{app: s, acknowledged: make(map[string]bool), quarter: make(chan struct{})}
 	sent := d.send(t.Context(), events, keys)
 	<-d.quarter
@@ -42,10 +42,10 @@ func TestPromotionOfASynchronousReplicaLosesNothingAcknowledged(t *testing.T) {
 		t.Errorf("%d of %d events that were acknowledged are lost", n, len(acknowledged))
 	}
 	d.to(s)
-	s.start(s.inbox)
+	s.Start(s.Inbox)
 	sent.Wait()
-	s.until(nothingLeft)
-	s.wantEffects(events)
+	s.Until(nothingLeft)
+	s.WantEffects(events)
 	if n := queryOne[int](s, `select count(distinct event) from effects`); n != events {
 		t.Errorf("%d events have an effect, want %d", n, events)
 	}
@@ -56,14 +56,14 @@ func TestPromotionOfASynchronousReplicaLosesNothingAcknowledged(t *testing.T) {
 func TestPromotionLosesNoDuplicateThatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	for name, accept := range map[string]func(*app) func(context.Context, idem.Event) (idem.Outcome, error){
-		"inline": func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.first.Accept },
-		"inbox":  func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.inbox.Accept },
+		"inline": func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.First.Accept },
+		"inbox":  func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.Inbox.Accept },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			primary, replica := pairOf(t, true)
 			s := openInboxApp(t, openPool(t, primary.URL(), asUsual))
-			s.on(pay)
+			s.On(pay)
 			if err := replica.CatchUp(t.Context(), primary); err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +78,7 @@ func TestPromotionLosesNoDuplicateThatWasAcknowledged(t *testing.T) {
 			if o, err := wait(); o.Acknowledged() {
 				t.Errorf("the first delivery is %s, %v, and only the primary has it", o, err)
 			}
-			s.wantState("e1", map[string]idem.State{"inline": idem.StateDone, "inbox": idem.StatePending}[name])
+			s.WantState("e1", map[string]idem.State{"inline": idem.StateDone, "inbox": idem.StatePending}[name])
 			if o, err := wait(); o.Acknowledged() {
 				t.Errorf("the second delivery is %s, %v, and only the primary has it", o, err)
 			}
@@ -86,8 +86,8 @@ func TestPromotionLosesNoDuplicateThatWasAcknowledged(t *testing.T) {
 				t.Fatal(err)
 			}
 			s = openInboxApp(t, openPool(t, replica.URL(), asUsual))
-			s.on(pay)
-			s.wantState("e1", "")
+			s.On(pay)
+			s.WantState("e1", "")
 			o, err := accept(s)(t.Context(), e)
 			for n := 0; n < 20 && !o.Acknowledged(); n++ { // a first try waits a second for a connection, and the server has just started
 				o, err = accept(s)(t.Context(), e)
@@ -95,8 +95,8 @@ func TestPromotionLosesNoDuplicateThatWasAcknowledged(t *testing.T) {
 			if !o.Acknowledged() {
 				t.Errorf("afterwards it is %s, %v", o, err)
 			}
-			s.drain()
-			s.wantEffects(1)
+			s.Drain()
+			s.WantEffects(1)
 		})
 	}
 }
@@ -110,22 +110,22 @@ func TestPromotionOfAnAsynchronousReplicaIsMadeUpForByDeliveringAgain(t *testing
 	primary, replica := pairOf(t, false)
 	s := openOrders(t, primary.URL(), asUsual)
 	s.storeInOrder(received, keys).Wait()
-	s.drain()
+	s.Drain()
 	if err := replica.CatchUp(t.Context(), primary); err != nil {
 		t.Fatal(err)
 	}
 	cutOff(t, primary, replica)
 	s.storeInOrder(events, keys).Wait() // the first ones are duplicates
-	s.drain()
-	s.wantEffects(events)
+	s.Drain()
+	s.WantEffects(events)
 	if err := errors.Join(primary.Crash(t.Context()), replica.Promote(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	s = openOrders(t, replica.URL(), asUsual)
-	s.wantEffects(received)
+	s.WantEffects(received)
 	s.storeInOrder(events, keys).Wait()
-	s.drain()
-	s.wantEffects(events)
+	s.Drain()
+	s.WantEffects(events)
 	wantEachOnceInOrder(s)
 }
 
@@ -135,19 +135,19 @@ func TestWorkerGivesUpWhatItCannotRecord(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
 	var down atomic.Bool
-	m.on(func(_ context.Context, tx pgx.Tx, _ *note) error {
+	m.On(func(_ context.Context, tx pgx.Tx, _ *note) error {
 		down.Store(true)
 		return tx.Conn().PgConn().Conn().Close()
 	})
-	m.store(letter("e1", "o1", 1))
-	worker := m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { takeDown(c, &down) }))
-	stop := m.start(worker)
-	o := m.next()
+	m.Store(letter("e1", "o1", 1))
+	worker := m.NewInbox(openPool(t, m.Pool.Config().ConnString(), func(c *pgxpool.Config) { takeDown(c, &down) }))
+	stop := m.Start(worker)
+	o := m.Next()
 	if o.Outcome != idem.Retrying || !strings.Contains(o.Err.Error(), "the failure could not be recorded, and is counted once Postgres answers") {
 		t.Errorf("outcome %s, %v, want retrying, counted later", o.Outcome, o.Err)
 	}
 	stop()
-	m.wantRow("e1", `(state, attempts, claimed_by is null)`, `(pending,0,f)`)
+	m.WantRow("e1", `(state, attempts, claimed_by is null)`, `(pending,0,f)`)
 }
 
 // To a cancel, Postgres answers a commit that waits for its replica with success.
@@ -180,7 +180,7 @@ func TestCommitWhoseWaitForTheReplicaIsCanceledIsNotAcknowledged(t *testing.T) {
 				}
 				way.set(c)
 			}))
-			other.on(pay)
+			other.On(pay)
 			return other, canceled
 		}
 		deliver := func(mode string, s *app, canceled *atomic.Int32, accept func(context.Context, idem.Event) (idem.Outcome, error)) {
@@ -192,15 +192,15 @@ func TestCommitWhoseWaitForTheReplicaIsCanceledIsNotAcknowledged(t *testing.T) {
 					}
 				}
 				if canceled.Load() == 0 {
-					t.Errorf("%s: no wait was canceled %s\n%s", mode, way.name, s.logged())
+					t.Errorf("%s: no wait was canceled %s\n%s", mode, way.name, s.Logged())
 				}
 			})
 		}
 		one, canceled := pool()
-		one.first.Timeout = 4 * time.Second // it has to come to its COMMIT
-		deliver("inline", one, canceled, one.first.Accept)
+		one.First.Timeout = 4 * time.Second // it has to come to its COMMIT
+		deliver("inline", one, canceled, one.First.Accept)
 		one, canceled = pool()
-		deliver("inbox", one, canceled, one.inbox.Accept)
+		deliver("inbox", one, canceled, one.Inbox.Accept)
 	}
 	deliveries.Wait()
 	stop()
@@ -221,17 +221,17 @@ func TestDiscardAndRequeueWhoseWaitForTheReplicaIsCanceledAreNotReportedAsDone(t
 	t.Parallel()
 	primary, replica := pairOf(t, true)
 	s := openInboxApp(t, openPool(t, primary.URL(), asUsual))
-	s.on(func(context.Context, pgx.Tx, *note) error { return idem.NoRetry(errors.New("no such order")) })
+	s.On(func(context.Context, pgx.Tx, *note) error { return idem.NoRetry(errors.New("no such order")) })
 	for _, id := range []string{"discarded", "requeued"} {
-		if o, err := s.first.Accept(t.Context(), letter(id, id, 1)); o != idem.Parked || err != nil {
+		if o, err := s.First.Accept(t.Context(), letter(id, id, 1)); o != idem.Parked || err != nil {
 			t.Fatalf("Accept = %s, %v, want parked", o, err)
 		}
 	}
 	cutOff(t, primary, replica)
 	other := openInboxApp(t, openPool(t, primary.URL(), cancelAtEnd))
 	for id, change := range map[string]func(context.Context, idem.Filter) (int64, error){
-		"discarded": func(ctx context.Context, f idem.Filter) (int64, error) { return other.inbox.Discard(ctx, f, "x") },
-		"requeued":  other.inbox.Requeue,
+		"discarded": func(ctx context.Context, f idem.Filter) (int64, error) { return other.Inbox.Discard(ctx, f, "x") },
+		"requeued":  other.Inbox.Requeue,
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // it has to come to its COMMIT
 		n, err := change(ctx, idem.Filter{IDs: []string{id}})
@@ -244,8 +244,8 @@ func TestDiscardAndRequeueWhoseWaitForTheReplicaIsCanceledAreNotReportedAsDone(t
 		t.Fatal(err)
 	}
 	s = openInboxApp(t, openPool(t, replica.URL(), asUsual))
-	s.wantState("discarded", idem.StateParked)
-	s.wantState("requeued", idem.StateParked)
+	s.WantState("discarded", idem.StateParked)
+	s.WantState("requeued", idem.StateParked)
 }
 
 // pairOf is a primary, and a replica that commits wait for if synchronous is set.
@@ -333,9 +333,9 @@ func (d *sender) send(ctx context.Context, events, keys int) *sync.WaitGroup {
 
 func (d *sender) deliver(ctx context.Context, e idem.Event, inline bool) bool {
 	d.mu.Lock()
-	accept := d.app.inbox.Accept
+	accept := d.app.Inbox.Accept
 	if inline {
-		accept = d.app.first.Accept
+		accept = d.app.First.Accept
 	}
 	d.mu.Unlock()
 	o, _ := accept(ctx, e)
@@ -372,7 +372,7 @@ func (s *app) untilWaitingForReplica() {
 	for s.Context().Err() == nil {
 		var waits bool
 		const look = `select exists (select from pg_stat_activity where wait_event = 'SyncRep')`
-		if err := s.pool.QueryRow(s.Context(), look).Scan(&waits); err != nil || waits {
+		if err := s.Pool.QueryRow(s.Context(), look).Scan(&waits); err != nil || waits {
 			return
 		}
 		pause()
@@ -382,7 +382,7 @@ func (s *app) untilWaitingForReplica() {
 // breakOff ends the sessions that wait for the replica, as the loss of their
 // client does.
 func (s *app) breakOff() {
-	_, _ = s.pool.Exec(s.Context(), `select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`)
+	_, _ = s.Pool.Exec(s.Context(), `select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`)
 }
 
 // cancelAtEnd has pgx send a cancel when a context ends, which is one of its two ways.
@@ -400,7 +400,7 @@ func (s *app) cancelByHand(application string) (stop func()) {
 	go func() {
 		defer close(ended)
 		for ; ctx.Err() == nil; pause() {
-			_, _ = s.pool.Exec(ctx, `select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep' and application_name = $1`, application)
+			_, _ = s.Pool.Exec(ctx, `select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep' and application_name = $1`, application)
 		}
 	}()
 	return func() { cancel(); <-ended }

@@ -35,26 +35,26 @@ func TestWorkersGoOnOverNewConnections(t *testing.T) {
 			t.Parallel()
 			proxy := new(pgproxy.Proxy)
 			s := openInboxApp(t, poolOf(t, 4))
-			s.on(pay)
+			s.On(pay)
 			forget := sync.OnceFunc(proxy.Forget)
-			claimed := &meanwhile{s.notes, func() {
+			claimed := &meanwhile{s.Notes, func() {
 				if c.afterAClaim {
 					forget()
 				}
 			}}
-			worker := idem.NewInbox(openPool(t, s.pool.Config().ConnString(), proxy.Through), claimed)
+			worker := idem.NewInbox(openPool(t, s.Pool.Config().ConnString(), proxy.Through), claimed)
 			worker.Workers, worker.PollOnly, worker.Timeout, worker.Poll = 1, true, c.timeout, 10*time.Millisecond
-			worker.Logger, worker.Observe = s.logger(), s.observe
-			s.start(worker)
-			s.store(letter("e1", "o1", 1))
-			for s.next().Outcome != idem.Done {
+			worker.Logger, worker.Observe = s.Logger(), s.Observe
+			s.Start(worker)
+			s.Store(letter("e1", "o1", 1))
+			for s.Next().Outcome != idem.Done {
 			}
 			if c.whileTheyWait {
 				forget()
 			}
-			s.store(letter("e2", "o1", 2))
-			s.wantWorked(idem.Done)
-			s.wantEffects(2)
+			s.Store(letter("e2", "o1", 2))
+			s.WantWorked(idem.Done)
+			s.WantEffects(2)
 		})
 	}
 }
@@ -73,7 +73,7 @@ func TestOneDeliveryFailsWhenTheNetworkForgetsThePool(t *testing.T) {
 			}))
 			var handling, deliveries sync.WaitGroup
 			handling.Add(conns)
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if n.ID != "last" {
 					handling.Done()
 					handling.Wait() // so that each has a connection
@@ -86,10 +86,10 @@ func TestOneDeliveryFailsWhenTheNetworkForgetsThePool(t *testing.T) {
 			deliveries.Wait()
 			proxy.Forget()
 			last := identify([]byte(paid("last")))
-			if o, err := s.first.Accept(t.Context(), last); o != idem.Retrying || err == nil {
+			if o, err := s.First.Accept(t.Context(), last); o != idem.Retrying || err == nil {
 				t.Errorf("the first delivery is %s, %v, want retrying", o, err)
 			}
-			if o, err := s.first.Accept(t.Context(), last); o != idem.Done || err != nil {
+			if o, err := s.First.Accept(t.Context(), last); o != idem.Done || err != nil {
 				t.Errorf("the second delivery is %s, %v, want done", o, err)
 			}
 		})
@@ -105,11 +105,11 @@ func TestEventWhoseCommitTheNetworkForgetsIsStoredByALaterDelivery(t *testing.T)
 			t.Parallel()
 			proxy := new(pgproxy.Proxy)
 			s := openForgetful(t, proxy, isRole)
-			s.store(letter("e1", "o1", 1)) // its statements are prepared now
-			atCommit := commitOf(t, proxy, func() { s.store(letter("e2", "o2", 2)) })
+			s.Store(letter("e1", "o1", 1)) // its statements are prepared now
+			atCommit := commitOf(t, proxy, func() { s.Store(letter("e2", "o2", 2)) })
 			proxy.Arm(pgproxy.Fault{Step: atCommit, Point: pgproxy.BeforeSent, Do: func(uint32) { proxy.Forget() }})
 			lost := letter("e3", "o3", 3)
-			if o, err := s.inbox.Accept(t.Context(), lost); o != idem.Retrying || err == nil {
+			if o, err := s.Inbox.Accept(t.Context(), lost); o != idem.Retrying || err == nil {
 				t.Errorf("Accept = %s, %v, want retrying", o, err)
 			}
 			if _, fired := proxy.Disarm(); !fired {
@@ -118,11 +118,11 @@ func TestEventWhoseCommitTheNetworkForgetsIsStoredByALaterDelivery(t *testing.T)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			for o := idem.Retrying; !o.Acknowledged(); pause() {
-				if o, _ = s.inbox.Accept(ctx, lost); ctx.Err() != nil {
+				if o, _ = s.Inbox.Accept(ctx, lost); ctx.Err() != nil {
 					t.Fatal("the event is not stored: Postgres still holds its row")
 				}
 			}
-			s.wantState("e3", idem.StatePending)
+			s.WantState("e3", idem.StatePending)
 		})
 	}
 }
@@ -141,31 +141,31 @@ func TestAttemptWhoseBeginTheNetworkForgetsKeepsNoOtherWaiting(t *testing.T) {
 		"a delivery": {
 			pgproxy.BeforeAnswer, "Execute", "insert into idem_events",
 			func(ctx context.Context, s *app, n int) {
-				_, _ = s.first.Accept(ctx, letter(fmt.Sprint("e", n), "o1", n))
+				_, _ = s.First.Accept(ctx, letter(fmt.Sprint("e", n), "o1", n))
 			},
 			func(ctx context.Context, s *app, n int) error {
-				_, err := s.first.Accept(ctx, letter(fmt.Sprint("e", n), "o1", n))
+				_, err := s.First.Accept(ctx, letter(fmt.Sprint("e", n), "o1", n))
 				return err
 			},
 		},
 		"a worker's": {
 			pgproxy.BeforeAnswer, "Execute", "update idem_events e set state = 'done'",
 			func(ctx context.Context, s *app, n int) {
-				s.store(letter(fmt.Sprint("e", n), "o1", n))
-				_ = s.inbox.Drain(ctx)
+				s.Store(letter(fmt.Sprint("e", n), "o1", n))
+				_ = s.Inbox.Drain(ctx)
 			},
-			func(ctx context.Context, s *app, _ int) error { return s.inbox.Drain(ctx) },
+			func(ctx context.Context, s *app, _ int) error { return s.Inbox.Drain(ctx) },
 		},
 		"a replay that has found an earlier event": {
 			pgproxy.BeforeSent, "Query", "rollback",
 			func(ctx context.Context, s *app, n int) {
-				s.exec(`update idem_payloads set lane = null`) // done with by now
-				s.store(letter(fmt.Sprint("bad", n), "o1", 2*n), letter(fmt.Sprint("e", n), "o1", 2*n+1))
-				execAll(t, s.pool, `update idem_events set state = 'parked' where event like '%bad%'; update idem_payloads set due_at = null`)
-				_, _ = s.first.Replay(ctx, idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{fmt.Sprint("e", n)}})
+				s.Exec(`update idem_payloads set lane = null`) // done with by now
+				s.Store(letter(fmt.Sprint("bad", n), "o1", 2*n), letter(fmt.Sprint("e", n), "o1", 2*n+1))
+				execAll(t, s.Pool, `update idem_events set state = 'parked' where event like '%bad%'; update idem_payloads set due_at = null`)
+				_, _ = s.First.Replay(ctx, idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{fmt.Sprint("e", n)}})
 			},
 			func(ctx context.Context, s *app, n int) error {
-				_, err := s.first.Replay(ctx, idem.Filter{States: []idem.State{idem.StatePending, idem.StateParked}, Keys: []string{"o1"}})
+				_, err := s.First.Replay(ctx, idem.Filter{States: []idem.State{idem.StatePending, idem.StateParked}, Keys: []string{"o1"}})
 				return err
 			},
 		},
@@ -174,10 +174,10 @@ func TestAttemptWhoseBeginTheNetworkForgetsKeepsNoOtherWaiting(t *testing.T) {
 			t.Parallel()
 			proxy := new(pgproxy.Proxy)
 			s := openForgetful(t, proxy, false)
-			s.inbox.Workers = 1
-			s.on(pay)
-			s.first = newFirst(engineOf(s.inbox).Pool(), s.notes)
-			s.first.Observe, s.first.Logger = s.observe, s.logger()
+			s.Inbox.Workers = 1
+			s.On(pay)
+			s.First = newFirst(engineOf(s.Inbox).Pool(), s.Notes)
+			s.First.Observe, s.First.Logger = s.Observe, s.Logger()
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			c.begin(ctx, s, 1) // its statements are prepared now
@@ -207,14 +207,14 @@ func TestActionWhoseCommitTheNetworkForgetsIsDoneByALaterOne(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(ctx context.Context, s *app, n int) error{
 		"discard": func(ctx context.Context, s *app, n int) error {
-			discarded, err := s.inbox.Discard(ctx, idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{fmt.Sprint("e", n)}}, "a test")
+			discarded, err := s.Inbox.Discard(ctx, idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{fmt.Sprint("e", n)}}, "a test")
 			if err == nil && discarded != 1 {
 				err = errors.New("the event is being processed, as it seems")
 			}
 			return err
 		},
 		"stop": func(ctx context.Context, s *app, n int) error {
-			return operator.New(s.inbox, "ana").Stop(ctx, int64(n), "a test")
+			return operator.New(s.Inbox, "ana").Stop(ctx, int64(n), "a test")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,8 +222,8 @@ func TestActionWhoseCommitTheNetworkForgetsIsDoneByALaterOne(t *testing.T) {
 			proxy := new(pgproxy.Proxy)
 			s := openForgetful(t, proxy, false)
 			for n := 1; n <= 3; n++ {
-				s.store(letter(fmt.Sprint("e", n), fmt.Sprint("o", n), n))
-				execAll(t, s.pool, `insert into idem_audit (id, actor, action, source, filter, reason, events, seen_at)
+				s.Store(letter(fmt.Sprint("e", n), fmt.Sprint("o", n), n))
+				execAll(t, s.Pool, `insert into idem_audit (id, actor, action, source, filter, reason, events, seen_at)
 					values (`+fmt.Sprint(n)+`, 'eva', 'replay', 'notes', '', '', '{}', now() + interval '1 day')`) // it is alive
 			}
 			try := func(ctx context.Context, n int) {

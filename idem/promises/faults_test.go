@@ -36,20 +36,20 @@ func TestConnectionCutAtCommitNeitherLosesNorDoubles(t *testing.T) {
 			var network *network
 			s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { network = newNetwork(c) }))
 			runs := 0
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error { runs++; return pay(ctx, tx, n) })
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error { runs++; return pay(ctx, tx, n) })
 			network.next.Store(&f)
-			s.wantAnswer(paid("e1"), want.status)
-			if got := s.outcomes(); got[0] != want.outcome || network.fired.Load() != 1 {
+			s.WantAnswer(paid("e1"), want.status)
+			if got := s.Outcomes(); got[0] != want.outcome || network.fired.Load() != 1 {
 				t.Errorf("the outcome is %s after %d faults, want %s after 1", got[0], network.fired.Load(), want.outcome)
 			}
 			if runs != 1 {
 				t.Errorf("the handler ran %d times in one delivery", runs)
 			}
 			if f != cutAfterCommit { // whose pool has a dead connection for the next delivery to stumble over
-				s.wantEffects(want.effects)
+				s.WantEffects(want.effects)
 			}
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantEffects(1)
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantEffects(1)
 		})
 	}
 }
@@ -58,48 +58,48 @@ func TestDeliveriesFailWhilePostgresIsDownAndAreDoneAfterwards(t *testing.T) {
 	t.Parallel()
 	var network *network
 	s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { network = newNetwork(c) }))
-	s.on(pay)
+	s.On(pay)
 	network.down.Store(true)
 	for range 3 {
-		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-		s.wantAnswer(`{"id":"e2","type":"new"}`, http.StatusServiceUnavailable)
+		s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
+		s.WantAnswer(`{"id":"e2","type":"new"}`, http.StatusServiceUnavailable)
 	}
 	network.down.Store(false)
-	s.wantEffects(0)
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantAnswer(`{"id":"e2","type":"new"}`, http.StatusOK)
-	s.wantEffects(1)
-	s.wantState("e1", idem.StateDone)
-	s.wantState("e2", idem.StateUnhandled)
+	s.WantEffects(0)
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(`{"id":"e2","type":"new"}`, http.StatusOK)
+	s.WantEffects(1)
+	s.WantState("e1", idem.StateDone)
+	s.WantState("e2", idem.StateUnhandled)
 }
 
 func TestConnectionTerminatedUnderTheHandler(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	killed := false
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if err := pay(ctx, tx, n); err != nil || killed {
 			return err
 		}
 		killed = true
-		if _, err := s.pool.Exec(ctx, `select pg_terminate_backend($1)`, tx.Conn().PgConn().PID()); err != nil {
+		if _, err := s.Pool.Exec(ctx, `select pg_terminate_backend($1)`, tx.Conn().PgConn().PID()); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `select 1`)
 		return err
 	})
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	s.wantEffects(0)
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantEffects(1)
+	s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.WantEffects(0)
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantEffects(1)
 }
 
 func TestClientThatLeavesDoesNotStopTheWork(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	entered, release, observed := make(chan struct{}), make(chan struct{}), make(chan idem.Outcome, 1)
-	s.first.Observe = func(_ context.Context, o idem.Observation) { observed <- o.Outcome }
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.First.Observe = func(_ context.Context, o idem.Observation) { observed <- o.Outcome }
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		close(entered)
 		<-release
 		if err := ctx.Err(); err != nil {
@@ -110,7 +110,7 @@ func TestClientThatLeavesDoesNotStopTheWork(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	var delivery sync.WaitGroup
 	delivery.Go(func() {
-		if _, _, err := s.post(ctx, paid("e1"), nil); !errors.Is(err, context.Canceled) {
+		if _, _, err := s.Post(ctx, paid("e1"), nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("the client did not leave: %v", err)
 		}
 	})
@@ -121,19 +121,19 @@ func TestClientThatLeavesDoesNotStopTheWork(t *testing.T) {
 	if outcome := <-observed; outcome != idem.Done {
 		t.Errorf("the outcome is %s, want done", outcome)
 	}
-	s.wantEffects(1)
+	s.WantEffects(1)
 }
 
 func TestPostgresMayNotAskForEver(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	runs := 0
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		runs++
 		_, err := tx.Exec(ctx, `do $$ begin raise exception 'again' using errcode = '40001'; end $$`)
 		return err
 	})
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
 	if runs < 2 || runs > 10 {
 		t.Errorf("the handler ran %d times", runs)
 	}
@@ -142,13 +142,13 @@ func TestPostgresMayNotAskForEver(t *testing.T) {
 func TestRealDeadlockIsRunAgain(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	if _, err := s.pool.Exec(t.Context(), `create table stock (id int primary key, n int); insert into stock values (1, 0), (2, 0)`); err != nil {
+	if _, err := s.Pool.Exec(t.Context(), `create table stock (id int primary key, n int); insert into stock values (1, 0), (2, 0)`); err != nil {
 		t.Fatal(err)
 	}
 	var met sync.WaitGroup // both have locked their first row
 	met.Add(2)
 	var firsts sync.Map
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		a, b := 1, 2
 		if n.ID == "e2" {
 			a, b = b, a
@@ -165,7 +165,7 @@ func TestRealDeadlockIsRunAgain(t *testing.T) {
 	})
 	var deliveries sync.WaitGroup
 	for _, id := range []string{"e1", "e2"} {
-		deliveries.Go(func() { s.wantAnswer(about(id, "paid", id), http.StatusOK) })
+		deliveries.Go(func() { s.WantAnswer(about(id, "paid", id), http.StatusOK) })
 	}
 	deliveries.Wait()
 	if got := queryOne[int](s, `select sum(n) from stock`); got != 4 {
@@ -176,14 +176,14 @@ func TestRealDeadlockIsRunAgain(t *testing.T) {
 func TestMissingTablesAreExplained(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
-	if _, err := s.pool.Exec(t.Context(), `drop table idem_events cascade`); err != nil {
+	s.On(pay)
+	if _, err := s.Pool.Exec(t.Context(), `drop table idem_events cascade`); err != nil {
 		t.Fatal(err)
 	}
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	s.wantAnswer(`{"id":"e2","type":"new"}`, http.StatusServiceUnavailable)
-	if n := strings.Count(s.logged(), "call idem.Migrate"); n != 2 {
-		t.Error("the log does not tell what to do:\n" + s.logged())
+	s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.WantAnswer(`{"id":"e2","type":"new"}`, http.StatusServiceUnavailable)
+	if n := strings.Count(s.Logged(), "call idem.Migrate"); n != 2 {
+		t.Error("the log does not tell what to do:\n" + s.Logged())
 	}
 }
 
@@ -208,29 +208,29 @@ func TestFullDiskAsksForRedelivery(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.first.KeepPayloads = true
-			s.on(pay)
+			s.First.KeepPayloads = true
+			s.On(pay)
 			kind := "trigger"
 			if name == "COMMIT" {
 				kind = "constraint trigger"
 			}
-			s.exec(`create function full_disk() returns trigger language plpgsql as $$
+			s.Exec(`create function full_disk() returns trigger language plpgsql as $$
 				begin raise 'could not extend file: No space left on device' using errcode = '53100'; end $$;
 				create ` + kind + ` full_disk ` + c.trigger + ` execute function full_disk()`)
 			for range 2 {
-				s.wantAnswer(c.body, http.StatusServiceUnavailable)
-				s.wantEffects(0)
-				s.wantState("e1", "")
+				s.WantAnswer(c.body, http.StatusServiceUnavailable)
+				s.WantEffects(0)
+				s.WantState("e1", "")
 			}
-			s.exec(`drop function full_disk cascade`)
-			s.deploy(func(n *notes) {
+			s.Exec(`drop function full_disk cascade`)
+			s.Deploy(func(n *notes) {
 				idem.Handle(&n.Routes, "paid", pay)
 				idem.Handle(&n.Routes, "new", pay)
 			})
-			s.wantAnswer(c.body, http.StatusOK)
-			s.wantAnswer(c.body, http.StatusOK)
-			s.wantEffects(1)
-			s.wantState("e1", idem.StateDone)
+			s.WantAnswer(c.body, http.StatusOK)
+			s.WantAnswer(c.body, http.StatusOK)
+			s.WantEffects(1)
+			s.WantState("e1", idem.StateDone)
 		})
 	}
 }
@@ -250,26 +250,26 @@ func TestReadOnlyServerAsksForRedelivery(t *testing.T) {
 		}
 	})
 	s := openApp(t, pool)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if n.ID == "failed before" && len(s.outcomes()) == 0 {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "failed before" && len(s.Outcomes()) == 0 {
 			return payAndFail(ctx, tx, n)
 		}
 		return pay(ctx, tx, n)
 	})
-	s.wantAnswer(paid("failed before"), http.StatusServiceUnavailable)
-	s.wantAnswer(paid("done before"), http.StatusOK)
+	s.WantAnswer(paid("failed before"), http.StatusServiceUnavailable)
+	s.WantAnswer(paid("done before"), http.StatusOK)
 	bodies := []string{paid("e1"), paid("failed before"), paid("done before"), `{"id":"e2","type":"new"}`, "not JSON"}
 	standby.Store(true)
 	pool.Reset()
 	for _, body := range bodies {
-		s.wantAnswer(body, http.StatusServiceUnavailable)
+		s.WantAnswer(body, http.StatusServiceUnavailable)
 	}
 	standby.Store(false)
-	s.wantEffects(1)
+	s.WantEffects(1)
 	for _, body := range bodies {
-		s.wantAnswer(body, http.StatusOK)
+		s.WantAnswer(body, http.StatusOK)
 	}
-	s.wantEffects(3)
+	s.WantEffects(3)
 	if n := queryOne[int](s, `select sum(attempts) from idem_events`); n != 0 {
 		t.Errorf("%d failures of first tries are counted", n)
 	}
@@ -352,15 +352,15 @@ func openForgetful(t *testing.T, proxy *pgproxy.Proxy, asRole bool) *app {
 	url, set := idemtest.URL(t), proxy.Through
 	s := openInboxApp(t, openPool(t, url, func(*pgxpool.Config) {}))
 	if asRole {
-		name := newRole(t, s.pool)
-		execAll(t, s.pool, mayUse+strings.TrimSuffix(name, "_app")+` to `+name)
+		name := newRole(t, s.Pool)
+		execAll(t, s.Pool, mayUse+strings.TrimSuffix(name, "_app")+` to `+name)
 		set = func(c *pgxpool.Config) {
 			proxy.Through(c)
 			c.ConnConfig.RuntimeParams["role"] = name
 		}
 	}
-	s.inbox = s.newInbox(openPool(t, url, set))
-	s.inbox.PollOnly = true // no NOTIFY on another connection
+	s.Inbox = s.NewInbox(openPool(t, url, set))
+	s.Inbox.PollOnly = true // no NOTIFY on another connection
 	return s
 }
 

@@ -22,8 +22,8 @@ import (
 func newFirstApp(t *testing.T) *app {
 	t.Helper()
 	s := newInboxApp(t)
-	s.inbox.WorkFirst = true
-	s.workersElsewhere("notes")
+	s.Inbox.WorkFirst = true
+	s.WorkersElsewhere("notes")
 	return s
 }
 
@@ -46,24 +46,24 @@ func TestFirstTryThatFailsIsStoredDueAndCountsNothing(t *testing.T) {
 			t.Parallel()
 			s := newFirstApp(t)
 			if name == "AnswerWithin is over" {
-				s.inbox.AnswerWithin = 2 * time.Second // in which it begins
+				s.Inbox.AnswerWithin = 2 * time.Second // in which it begins
 			}
 			runs := 0
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if runs++; runs == 1 {
 					return fails(ctx, tx, n)
 				}
 				return pay(ctx, tx, n)
 			})
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantRow("e1", "(state, attempts, crashes, starts, last_error)", "(pending,0,0,0,)")
-			s.wantEffects(0)
-			if o := s.outcomes(); len(o) != 1 || o[0] != idem.Pending || s.observed[0].Err == nil {
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantRow("e1", "(state, attempts, crashes, starts, last_error)", "(pending,0,0,0,)")
+			s.WantEffects(0)
+			if o := s.Outcomes(); len(o) != 1 || o[0] != idem.Pending || s.Observed()[0].Err == nil {
 				t.Errorf("observed %v, want one that is pending, with the error of its try", o)
 			}
-			s.drain(1)
-			s.wantEffects(1)
-			s.wantState("e1", idem.StateDone)
+			s.Drain(1)
+			s.WantEffects(1)
+			s.WantState("e1", idem.StateDone)
 		})
 	}
 }
@@ -73,16 +73,16 @@ func TestFirstTryThatMayNotBeginIsStored(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]func(s *app){
 		"an earlier event is pending": func(s *app) {
-			s.exec(earlierEvent)
-			s.exec(`update idem_payloads set due_at = now() + interval '1 hour'`)
+			s.Exec(earlierEvent)
+			s.Exec(`update idem_payloads set due_at = now() + interval '1 hour'`)
 		},
 		"an earlier event is parked": func(s *app) {
-			s.exec(earlierEvent)
-			s.exec(`update idem_events set state = 'parked'; update idem_payloads set due_at = null`)
+			s.Exec(earlierEvent)
+			s.Exec(`update idem_events set state = 'parked'; update idem_payloads set due_at = null`)
 		},
 		"no connection is free": func(s *app) {
 			for range 3 {
-				conn, err := s.pool.Acquire(s.Context())
+				conn, err := s.Pool.Acquire(s.Context())
 				if err != nil {
 					s.Fatal(err)
 				}
@@ -93,10 +93,10 @@ func TestFirstTryThatMayNotBeginIsStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newFirstApp(t)
-			s.on(func(context.Context, pgx.Tx, *note) error { t.Error("it was tried"); return nil })
+			s.On(func(context.Context, pgx.Tx, *note) error { t.Error("it was tried"); return nil })
 			before(s)
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantRow("e1", "(state, attempts)", "(pending,0)")
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantRow("e1", "(state, attempts)", "(pending,0)")
 		})
 	}
 }
@@ -110,9 +110,9 @@ insert into idem_payloads (event, source, lane, due_at, received_at, body) value
 func TestFirstTryThatFailsWhereNoWorkersRunIsDeliveredAgain(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.inbox.WorkFirst = true
+	s.Inbox.WorkFirst = true
 	fails := true
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		switch {
 		case strings.HasPrefix(n.ID, "final"):
 			return idem.NoRetry(errors.New("no such order"))
@@ -121,59 +121,59 @@ func TestFirstTryThatFailsWhereNoWorkersRunIsDeliveredAgain(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	s.wantState("e1", "")
+	s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.WantState("e1", "")
 	fails = false
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantState("e1", idem.StateDone)
-	s.wantAnswer(about("final", "paid", "o2"), http.StatusOK)
-	s.wantState("final", idem.StateParked)
-	s.wantAnswer(about("final", "paid", "o2"), http.StatusOK) // a duplicate: it is stored
-	s.wantState("final", idem.StateParked)
-	s.inbox.AnswerWithin = time.Second // the time for which it waits
-	s.wantAnswer(about("later", "paid", "o2"), http.StatusServiceUnavailable)
-	s.wantState("later", "")
-	s.wantEffects(1)
-	s.inbox.PassParked = true
-	s.wantAnswer(about("final2", "paid", "o3"), http.StatusOK)
-	s.wantAnswer(about("later", "paid", "o3"), http.StatusOK)
-	s.wantState("later", idem.StateDone)
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantState("e1", idem.StateDone)
+	s.WantAnswer(about("final", "paid", "o2"), http.StatusOK)
+	s.WantState("final", idem.StateParked)
+	s.WantAnswer(about("final", "paid", "o2"), http.StatusOK) // a duplicate: it is stored
+	s.WantState("final", idem.StateParked)
+	s.Inbox.AnswerWithin = time.Second // the time for which it waits
+	s.WantAnswer(about("later", "paid", "o2"), http.StatusServiceUnavailable)
+	s.WantState("later", "")
+	s.WantEffects(1)
+	s.Inbox.PassParked = true
+	s.WantAnswer(about("final2", "paid", "o3"), http.StatusOK)
+	s.WantAnswer(about("later", "paid", "o3"), http.StatusOK)
+	s.WantState("later", idem.StateDone)
 }
 
 // If workers do run, elsewhere, the provider delivers it once more.
 func TestFirstTryThatFailsWhereNobodyKnowsOfWorkersIsDeliveredAgain(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.inbox.WorkFirst = true
-	s.on(payAndFail)
-	s.session(`begin; lock table idem_workers in access exclusive mode`)
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	s.wantState("e1", "")
+	s.Inbox.WorkFirst = true
+	s.On(payAndFail)
+	s.Session(`begin; lock table idem_workers in access exclusive mode`)
+	s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.WantState("e1", "")
 }
 
 // Nothing is stored, so it comes again while its handler still runs.
 func TestFirstTryThatComesAgainWhileItsHandlerRunsWaits(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.first.AnswerWithin = time.Second // in which it begins
+	s.First.AnswerWithin = time.Second // in which it begins
 	release := make(chan struct{})
 	var runs atomic.Int32
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if runs.Add(1) == 1 {
 			<-release
 		}
 		return pay(ctx, tx, n)
 	})
 	for range 2 {
-		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+		s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
 	}
 	if n := runs.Load(); n != 1 {
 		t.Errorf("its handler ran %d times at once", n)
 	}
 	close(release)
-	s.first.AnswerWithin = time.Minute
-	s.wantAnswer(paid("e1"), http.StatusOK) // once the first one has returned
-	s.wantEffects(1)
+	s.First.AnswerWithin = time.Minute
+	s.WantAnswer(paid("e1"), http.StatusOK) // once the first one has returned
+	s.WantEffects(1)
 }
 
 // Its place is that of its arrival, not of its storing.
@@ -189,7 +189,7 @@ func TestFirstTryThatFailsKeepsItsPlaceBeforeWhatArrivedMeanwhile(t *testing.T) 
 			entered, release := make(chan struct{}), make(chan struct{})
 			fails := true
 			var order []string
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if n.ID == "e1" && fails {
 					fails = false
 					close(entered)
@@ -200,12 +200,12 @@ func TestFirstTryThatFailsKeepsItsPlaceBeforeWhatArrivedMeanwhile(t *testing.T) 
 				return pay(ctx, tx, n)
 			})
 			var first sync.WaitGroup
-			first.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
+			first.Go(func() { s.WantAnswer(paid("e1"), http.StatusOK) })
 			<-entered
-			s.wantAnswer(paid("e2"), http.StatusOK) // stored: e1 is being processed
+			s.WantAnswer(paid("e2"), http.StatusOK) // stored: e1 is being processed
 			close(release)
 			first.Wait()
-			s.drain(2)
+			s.Drain(2)
 			if diff := cmp.Diff([]string{"e1", "e2"}, order); diff != "" {
 				t.Error("the order (-want +got):\n" + diff)
 			}
@@ -217,44 +217,44 @@ func TestFirstTryThatFailsKeepsItsPlaceBeforeWhatArrivedMeanwhile(t *testing.T) 
 func TestHandlersThatWaitForOneRowLeaveAConnectionToStoreEvents(t *testing.T) {
 	t.Parallel()
 	s := newFirstApp(t)
-	s.inbox.AnswerWithin = time.Second
-	s.exec(`create table shop (id int primary key); insert into shop values (1)`)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.Inbox.AnswerWithin = time.Second
+	s.Exec(`create table shop (id int primary key); insert into shop values (1)`)
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if _, err := tx.Exec(ctx, `select from shop where id = 1 for update`); err != nil {
 			return err
 		}
 		return pay(ctx, tx, n)
 	})
-	holder := s.session(`begin; select from shop for update`)
-	stop := s.start(s.inbox)
+	holder := s.Session(`begin; select from shop for update`)
+	stop := s.Start(s.Inbox)
 	defer stop()
 	var deliveries sync.WaitGroup
 	for n := range 16 {
-		deliveries.Go(func() { s.wantAnswer(about(fmt.Sprint(n), "paid", fmt.Sprint(n)), http.StatusOK) })
+		deliveries.Go(func() { s.WantAnswer(about(fmt.Sprint(n), "paid", fmt.Sprint(n)), http.StatusOK) })
 	}
 	deliveries.Wait()
 	if _, err := holder.Exec(t.Context(), `rollback`); err != nil {
 		t.Fatal(err)
 	}
-	s.until(`select count(*) = 16 from effects`)
+	s.Until(`select count(*) = 16 from effects`)
 }
 
 // The handler has taken the transaction away. Its event is done, and an error that nobody sees would stay for ever.
 func TestHandlerThatCommitsByItselfInAFirstTryIsToldBesideWorkers(t *testing.T) {
 	t.Parallel()
 	s := newFirstApp(t)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if err := pay(ctx, tx, n); err != nil {
 			return err
 		}
 		_, err := tx.Conn().Exec(ctx, `commit`)
 		return err
 	})
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantState("e1", idem.StateDone)
-	s.wantEffects(1)
-	if !strings.Contains(s.logged(), "level=ERROR") {
-		t.Errorf("nobody is told:\n%s", s.logged())
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantState("e1", idem.StateDone)
+	s.WantEffects(1)
+	if !strings.Contains(s.Logged(), "level=ERROR") {
+		t.Errorf("nobody is told:\n%s", s.Logged())
 	}
 }
 
@@ -265,12 +265,12 @@ func TestFirstTriesOfABurstWaitForTheirTurn(t *testing.T) {
 	s := newFirstApp(t)
 	var routed sync.WaitGroup
 	routed.Add(burst)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		routed.Wait()
 		return pay(ctx, tx, n)
 	})
-	inbox := idem.NewInbox(s.pool, routing{s.notes, routed.Done})
-	inbox.WorkFirst, inbox.Logger = true, s.inbox.Logger
+	inbox := idem.NewInbox(s.Pool, routing{s.Notes, routed.Done})
+	inbox.WorkFirst, inbox.Logger = true, s.Inbox.Logger
 	var deliveries sync.WaitGroup
 	var done atomic.Int32
 	for n := range burst {
@@ -286,7 +286,7 @@ func TestFirstTriesOfABurstWaitForTheirTurn(t *testing.T) {
 	}
 	deliveries.Wait()
 	if n := done.Load(); n <= atOnce { // most or all: a machine can stand still for longer than a turn is waited for
-		t.Errorf("%d of %d were done at the first try\n%s", n, burst, s.logged())
+		t.Errorf("%d of %d were done at the first try\n%s", n, burst, s.Logged())
 	}
 }
 
@@ -305,10 +305,10 @@ func (r routing) Route(e idem.Event) (idem.Work, error) {
 func TestFirstTryWhoseHandlerDoesNotReturnIsNotRepeatedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	s := newFirstApp(t)
-	s.inbox.AnswerWithin = time.Second // in which it begins
+	s.Inbox.AnswerWithin = time.Second // in which it begins
 	release := make(chan struct{})
 	var running, most, runs atomic.Int32
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		defer running.Add(-1)
 		most.Store(max(most.Load(), running.Add(1)))
 		if runs.Add(1) == 1 {
@@ -316,41 +316,41 @@ func TestFirstTryWhoseHandlerDoesNotReturnIsNotRepeatedWhileItRuns(t *testing.T)
 		}
 		return pay(ctx, tx, n)
 	})
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantState("e1", idem.StatePending)
-	s.wantAnswer(paid("e1"), http.StatusOK) // a duplicate
-	if sum, err := s.inbox.Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}}); counted(sum) != counted(idem.Replayed{Left: 1}) || err != nil {
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantState("e1", idem.StatePending)
+	s.WantAnswer(paid("e1"), http.StatusOK) // a duplicate
+	if sum, err := s.Inbox.Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}}); counted(sum) != counted(idem.Replayed{Left: 1}) || err != nil {
 		t.Errorf("Replay = %+v, %v, want it left", sum, err)
 	}
-	s.start(s.inbox)
-	s.until(`select starts > 3 from idem_events`) // workers have met it again and again
+	s.Start(s.Inbox)
+	s.Until(`select starts > 3 from idem_events`) // workers have met it again and again
 	close(release)
-	s.wantWorked(idem.Done)
+	s.WantWorked(idem.Done)
 	if most.Load() != 1 || runs.Load() != 2 {
 		t.Errorf("its handler ran %d times, %d at once, want twice and one at a time", runs.Load(), most.Load())
 	}
-	s.wantEffects(1)
+	s.WantEffects(1)
 }
 
 // Without an end, its event would wait for ever, and its entity behind it.
 func TestFirstTryWhoseHandlerNeverReturnsIsTakenOverAfterTimeout(t *testing.T) {
 	t.Parallel()
 	s := newFirstApp(t)
-	s.inbox.AnswerWithin, s.inbox.Timeout = time.Second, 2*time.Second
+	s.Inbox.AnswerWithin, s.Inbox.Timeout = time.Second, 2*time.Second
 	never := make(chan struct{})
 	t.Cleanup(func() { close(never) })
 	var runs atomic.Int32
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if runs.Add(1) == 1 {
 			<-never
 		}
 		return pay(ctx, tx, n)
 	})
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantState("e1", idem.StatePending)
-	s.start(s.inbox)
-	s.wantWorked(idem.Done)
-	s.wantEffects(1)
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantState("e1", idem.StatePending)
+	s.Start(s.Inbox)
+	s.WantWorked(idem.Done)
+	s.WantEffects(1)
 }
 
 // Of a handler that is slower, the work outside of the transaction is done twice.
@@ -358,7 +358,7 @@ func TestHealthIsRedWhereFirstTriesTakeTooLong(t *testing.T) {
 	t.Parallel()
 	s := newFirstApp(t)
 	var slow atomic.Int32
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if strings.HasPrefix(n.ID, "slow") {
 			slow.Add(1)
 			_, err := tx.Exec(ctx, `select pg_sleep(60)`)
@@ -367,7 +367,7 @@ func TestHealthIsRedWhereFirstTriesTakeTooLong(t *testing.T) {
 		return nil
 	})
 	says := func() (c check.Result) {
-		for _, c = range s.inbox.Examine(t.Context(), check.Limits{}) {
+		for _, c = range s.Inbox.Examine(t.Context(), check.Limits{}) {
 			if c.Name == "answer within" {
 				return c
 			}
@@ -376,16 +376,16 @@ func TestHealthIsRedWhereFirstTriesTakeTooLong(t *testing.T) {
 		return c
 	}
 	slowly := func() {
-		s.inbox.AnswerWithin = 50 * time.Millisecond
+		s.Inbox.AnswerWithin = 50 * time.Millisecond
 		for before, n := slow.Load(), 0; slow.Load() == before; n++ { // the time may be over before the handler runs
 			id := fmt.Sprint("slow", before, n)
-			s.wantAnswer(about(id, "paid", id), http.StatusOK)
+			s.WantAnswer(about(id, "paid", id), http.StatusOK)
 		}
 	}
 	slowly()
 	for n := range 19 {
-		s.inbox.AnswerWithin = time.Second
-		s.wantAnswer(about(fmt.Sprint(n), "paid", fmt.Sprint(n)), http.StatusOK)
+		s.Inbox.AnswerWithin = time.Second
+		s.WantAnswer(about(fmt.Sprint(n), "paid", fmt.Sprint(n)), http.StatusOK)
 	}
 	if c := says(); !c.Healthy {
 		t.Errorf("one of twenty is slow, and it says %+v", c)

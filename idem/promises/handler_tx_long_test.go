@@ -80,7 +80,7 @@ func TestStatementOfALeakedGoroutineIsNotExecutedAfterTheTransaction(t *testing.
 						t.Error("the statement was executed")
 					}
 					w.does("e3")
-					w.look.wantEffects(3)
+					w.look.WantEffects(3)
 				})
 			})
 		}
@@ -102,7 +102,7 @@ func FuzzHandlerSQLNeverLosesTheEvent(f *testing.F) {
 			return
 		}
 		s := newApp(t)
-		s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 			if err := pay(ctx, tx, n); err != nil {
 				return err
 			}
@@ -113,7 +113,7 @@ func FuzzHandlerSQLNeverLosesTheEvent(f *testing.F) {
 			_, _ = tx.Exec(ctx, sql)
 			return nil
 		})
-		outcome, _ := s.first.Accept(t.Context(), identify([]byte(paid("e1"))))
+		outcome, _ := s.First.Accept(t.Context(), identify([]byte(paid("e1"))))
 		done := queryOne[bool](s, `select exists (select from idem_events where event = 'notes//e1' and state = 'done')`)
 		paid := queryOne[int](s, `select count(*) from effects where event = 'e1'`) == 1
 		if outcome.Acknowledged() != done || done != paid {
@@ -133,12 +133,12 @@ func TestArgumentThatIsNotEncodedInTimeFailsTheHandlerAndNothingElse(t *testing.
 				c.MaxConns = 1
 				c.ConnConfig.DefaultQueryExecMode = mode
 			}))
-			s.first.AnswerWithin = 3 * time.Second // e2 has to be done in that
+			s.First.AnswerWithin = 3 * time.Second // e2 has to be done in that
 			arg := slow{make(chan struct{}), make(chan struct{})}
 			goOn := sync.OnceFunc(func() { close(arg.goOn) })
 			defer goOn()
 			var session int
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if n.ID != "e1" || session != 0 {
 					return pay(ctx, tx, n)
 				}
@@ -149,14 +149,14 @@ func TestArgumentThatIsNotEncodedInTimeFailsTheHandlerAndNothingElse(t *testing.
 				t.Error("the delivery waits for the argument")
 				goOn()
 			})
-			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+			s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
 			late.Stop()
-			s.wantState("e1", "")
-			s.until(`select not exists (select from pg_stat_activity where pid = $1)`, session)
-			s.wantAnswer(paid("e2"), http.StatusOK)
+			s.WantState("e1", "")
+			s.Until(`select not exists (select from pg_stat_activity where pid = $1)`, session)
+			s.WantAnswer(paid("e2"), http.StatusOK)
 			goOn()
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantEffects(2)
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantEffects(2)
 			if n := queryOne[int](s, `select count(*) from effects where event = 'late'`); n != 0 {
 				t.Errorf("%d rows were written after the rollback", n)
 			}
@@ -167,8 +167,8 @@ func TestArgumentThatIsNotEncodedInTimeFailsTheHandlerAndNothingElse(t *testing.
 func TestWorkerGoesOnWhereAnArgumentIsNotEncodedInTime(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.inbox.Timeout = 5 * time.Second // e2 has to be done in that
-	s.inbox.MaxAttempts = 1
+	s.Inbox.Timeout = 5 * time.Second // e2 has to be done in that
+	s.Inbox.MaxAttempts = 1
 	arg := slow{make(chan struct{}), make(chan struct{})}
 	goOn := sync.OnceFunc(func() { close(arg.goOn) })
 	defer goOn()
@@ -176,19 +176,19 @@ func TestWorkerGoesOnWhereAnArgumentIsNotEncodedInTime(t *testing.T) {
 		t.Error("the worker waits for the argument")
 		goOn()
 	})
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "e1" {
 			idem.ExecAtCommit(ctx, insertEffect, arg)
 			return nil
 		}
 		return pay(ctx, tx, n)
 	})
-	s.store(letter("e1", "o1", 0), letter("e2", "o2", 1))
-	s.drain(2)
+	s.Store(letter("e1", "o1", 0), letter("e2", "o2", 1))
+	s.Drain(2)
 	late.Stop()
-	s.wantState("e1", idem.StateParked)
-	s.wantState("e2", idem.StateDone)
-	s.wantEffects(1)
+	s.WantState("e1", idem.StateParked)
+	s.WantState("e2", idem.StateDone)
+	s.WantEffects(1)
 }
 
 func TestExecAtCommitWorksInEveryQueryModeOfPgx(t *testing.T) {
@@ -198,19 +198,19 @@ func TestExecAtCommitWorksInEveryQueryModeOfPgx(t *testing.T) {
 			t.Parallel()
 			s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode }))
 			broken := true
-			s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, _ pgx.Tx, n *note) error {
 				idem.ExecAtCommit(ctx, insertEffect, n.ID)
 				if broken {
 					idem.ExecAtCommit(ctx, `select 1/0`)
 				}
 				return nil
 			})
-			s.wantAnswer(paid("it's"), http.StatusServiceUnavailable)
-			s.wantEffects(0)
+			s.WantAnswer(paid("it's"), http.StatusServiceUnavailable)
+			s.WantEffects(0)
 			broken = false
-			s.wantAnswer(paid("it's"), http.StatusOK)
-			s.wantAnswer(paid("it's"), http.StatusOK)
-			s.wantEffects(1)
+			s.WantAnswer(paid("it's"), http.StatusOK)
+			s.WantAnswer(paid("it's"), http.StatusOK)
+			s.WantEffects(1)
 		})
 	}
 }

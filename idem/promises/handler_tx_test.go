@@ -17,7 +17,7 @@ import (
 func TestCommitAndRollbackAreNotTheHandlers(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if err := tx.Commit(ctx); !errors.Is(err, pgtx.ErrOwned) {
 			t.Errorf("Commit returned %v", err)
 		}
@@ -26,14 +26,14 @@ func TestCommitAndRollbackAreNotTheHandlers(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantEffects(1)
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantEffects(1)
 }
 
 func TestHandlerMayUseSavepoints(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		risky, err := tx.Begin(ctx)
 		if err != nil {
 			return err
@@ -46,20 +46,20 @@ func TestHandlerMayUseSavepoints(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantEffects(1)
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantEffects(1)
 }
 
 func TestTransactionIsClosedOnceTheHandlerReturned(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	var leaked pgx.Tx
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error { leaked = tx; return pay(ctx, tx, n) })
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error { leaked = tx; return pay(ctx, tx, n) })
+	s.WantAnswer(paid("e1"), http.StatusOK)
 	if _, err := leaked.Exec(t.Context(), `insert into effects values ('late')`); !errors.Is(err, pgx.ErrTxClosed) {
 		t.Errorf("the transaction was used after its end: %v", err)
 	}
-	s.wantEffects(1)
+	s.WantEffects(1)
 }
 
 // Large objects are pgx's own: they would go to whoever has the connection next.
@@ -67,7 +67,7 @@ func TestLargeObjectsAreClosedOnceTheHandlerReturned(t *testing.T) {
 	t.Parallel()
 	s := openApp(t, poolOf(t, 1))
 	var leaked pgx.LargeObjects
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "e1" {
 			leaked = tx.LargeObjects()
 			idem.ExecAtCommit(ctx, `insert into effects (event) values ($1)`, n.ID)
@@ -78,9 +78,9 @@ func TestLargeObjectsAreClosedOnceTheHandlerReturned(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantAnswer(paid("e2"), http.StatusOK)
-	s.wantEffects(2)
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(paid("e2"), http.StatusOK)
+	s.WantEffects(2)
 }
 
 // A statement that would end the transaction is refused before Postgres gets it:
@@ -91,7 +91,7 @@ func TestHandlerCannotEndItsTransactionWithSQL(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				for _, c := range endings {
 					if err := send(ctx, tx, c.sql); !errors.Is(err, pgtx.ErrOwned) {
 						t.Errorf("%s: %q returned %v", c.why, c.sql, err)
@@ -99,9 +99,9 @@ func TestHandlerCannotEndItsTransactionWithSQL(t *testing.T) {
 				}
 				return pay(ctx, tx, n) // the transaction is as it was
 			})
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantEffects(1)
-			s.wantState("e1", idem.StateDone)
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantEffects(1)
+			s.WantState("e1", idem.StateDone)
 		})
 	}
 }
@@ -110,19 +110,19 @@ func TestHandlerCannotEndItsTransactionWithSQL(t *testing.T) {
 func TestConnectionOfAHandlerMayBeUsedWithoutEndingTheTransaction(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		_, err := tx.Conn().Exec(ctx, `insert into effects (event) values ($1)`, n.ID)
 		return err
 	})
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantEffects(1)
-	s.wantState("e1", idem.StateDone)
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantEffects(1)
+	s.WantState("e1", idem.StateDone)
 }
 
 func TestDeclaredStatementsAreCommittedWithTheEvent(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		idem.ExecAtCommit(ctx, insertEffect, n.ID)
 		idem.ExecAtCommit(ctx, `update effects set scope = 'after ' || event`)
 		if _, err := tx.Exec(ctx, insertEffect, "by hand"); err != nil {
@@ -136,9 +136,9 @@ func TestDeclaredStatementsAreCommittedWithTheEvent(t *testing.T) {
 		return nil
 	})
 	for range 3 {
-		s.wantAnswer(paid("e1"), http.StatusOK)
+		s.WantAnswer(paid("e1"), http.StatusOK)
 	}
-	s.wantEffects(2)
+	s.WantEffects(2)
 	if n := queryOne[int](s, `select count(*) from effects where scope = 'after ' || event`); n != 2 {
 		t.Error("the declared statements ran out of their order")
 	}
@@ -147,17 +147,17 @@ func TestDeclaredStatementsAreCommittedWithTheEvent(t *testing.T) {
 func TestDispatchExecutesWhatIsDeclared(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, _ pgx.Tx, n *note) error {
 		idem.ExecAtCommit(ctx, insertEffect, n.ID)
 		return nil
 	})
-	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
-		return idem.Dispatch(t.Context(), tx, s.notes, identify([]byte(paid("e1"))))
+	err := pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error {
+		return idem.Dispatch(t.Context(), tx, s.Notes, identify([]byte(paid("e1"))))
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	s.wantEffects(1)
+	s.WantEffects(1)
 }
 
 func TestExecAtCommitOutsideOfAHandlerSaysSo(t *testing.T) {
@@ -180,12 +180,12 @@ func TestExecAtCommitTakesWhatOnlyLooksLikeAnEnd(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, _ pgx.Tx, n *note) error {
 				idem.ExecAtCommit(ctx, c.sql, n.ID)
 				return nil
 			})
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantEffects(1)
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantEffects(1)
 		})
 	}
 }

@@ -169,9 +169,9 @@ func openProcesses(t *testing.T) *processes {
 	t.Helper()
 	url := idemtest.URL(t)
 	p := &processes{app: openApp(t, openPool(t, url, func(*pgxpool.Config) {})), url: url, states: make(chan string, 10_000)}
-	p.exec(processTables)
-	p.inbox = p.newInbox(p.pool)
-	conn, err := pgx.ConnectConfig(t.Context(), p.pool.Config().ConnConfig)
+	p.Exec(processTables)
+	p.Inbox = p.NewInbox(p.Pool)
+	conn, err := pgx.ConnectConfig(t.Context(), p.Pool.Config().ConnConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func nth(n, keys int) idem.Event {
 
 func (p *processes) storeOne(e idem.Event) {
 	p.Helper()
-	if o, err := p.inbox.Accept(p.Context(), e); o != idem.Pending || err != nil {
+	if o, err := p.Inbox.Accept(p.Context(), e); o != idem.Pending || err != nil {
 		p.Errorf("%s is %s, %v, want pending", e.ID, o, err)
 	}
 }
@@ -222,7 +222,7 @@ func (p *processes) storeOne(e idem.Event) {
 func (p *processes) release(w *workerProcess) {
 	p.Helper()
 	p.untilGone(w)
-	p.exec(fmt.Sprintf(`delete from idem_workers where pid = %d`, w.cmd.Process.Pid))
+	p.Exec(fmt.Sprintf(`delete from idem_workers where pid = %d`, w.cmd.Process.Pid))
 }
 
 // untilGone waits until Postgres has ended what a dead worker has begun.

@@ -21,15 +21,15 @@ func TestAfterCommitRunsOnceTheWorkIsVisible(t *testing.T) {
 	t.Parallel()
 	s := openApp(t, poolOf(t, 1)) // the hook gets the connection, so it must be free
 	seen := 0
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		idem.AfterCommit(ctx, func(ctx context.Context) {
-			if err := s.pool.QueryRow(ctx, `select count(*) from effects`).Scan(&seen); err != nil {
+			if err := s.Pool.QueryRow(ctx, `select count(*) from effects`).Scan(&seen); err != nil {
 				t.Error(err)
 			}
 		})
 		return pay(ctx, tx, n)
 	})
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(paid("e1"), http.StatusOK)
 	if seen != 1 {
 		t.Errorf("the hook saw %d effects, want 1", seen)
 	}
@@ -40,7 +40,7 @@ func TestAfterCommitRunsInOrderAndNotForWhatWasRolledBack(t *testing.T) {
 	s := newApp(t)
 	var ran []string
 	runs := 0
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		runs++
 		for _, name := range []string{"first", "second"} {
 			if runs == 1 {
@@ -53,9 +53,9 @@ func TestAfterCommitRunsInOrderAndNotForWhatWasRolledBack(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(paid("e1"), http.StatusOK)
 	if diff := cmp.Diff([]string{"first", "second"}, ran); diff != "" {
 		t.Error("hooks that ran (-want +got):\n" + diff)
 	}
@@ -72,21 +72,21 @@ func TestHookThatFailsDoesNotFailTheEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.first.AnswerWithin = 500 * time.Millisecond
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.First.AnswerWithin = 500 * time.Millisecond
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				idem.AfterCommit(ctx, hook)
 				return pay(ctx, tx, n)
 			})
-			status, _ := s.deliver(paid("e1"))
+			status, _ := s.Deliver(paid("e1"))
 			for status == http.StatusServiceUnavailable { // the time is short on a busy machine
-				status, _ = s.deliver(paid("e1"))
+				status, _ = s.Deliver(paid("e1"))
 			}
 			if status != http.StatusOK {
 				t.Errorf("answered %d, want 200", status)
 			}
-			s.wantEffects(1)
-			if !strings.Contains(s.logged(), "AfterCommit function failed") {
-				t.Error("the log does not tell:\n" + s.logged())
+			s.WantEffects(1)
+			if !strings.Contains(s.Logged(), "AfterCommit function failed") {
+				t.Error("the log does not tell:\n" + s.Logged())
 			}
 		})
 	}
@@ -120,7 +120,7 @@ func TestAfterCommitUnderDispatchPanics(t *testing.T) {
 func TestHandlerKnowsItsEvent(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		e, ok := idem.EventFrom(ctx)
 		want := idem.Event{Source: "notes", Scope: "a", ID: "e1", Type: "paid", Key: "o1", Payload: []byte(paid("e1"))}
 		if diff := cmp.Diff(want, e); !ok || diff != "" {
@@ -128,7 +128,7 @@ func TestHandlerKnowsItsEvent(t *testing.T) {
 		}
 		return nil
 	})
-	if status, _, err := s.post(t.Context(), paid("e1"), map[string]string{"account": "a"}); status != 200 || err != nil {
+	if status, _, err := s.Post(t.Context(), paid("e1"), map[string]string{"account": "a"}); status != 200 || err != nil {
 		t.Error(status, err)
 	}
 	if _, ok := idem.EventFrom(t.Context()); ok {
@@ -139,16 +139,16 @@ func TestHandlerKnowsItsEvent(t *testing.T) {
 func TestEachDeliveryIsOneSpanWithTheHandlersContext(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(traced)
-	s.notes.Ignore("noise")
+	s.On(traced)
+	s.Notes.Ignore("noise")
 	r := &tracer{}
-	s.first.Tracer = r
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantAnswer(paid("bad1"), http.StatusOK)
-	s.wantAnswer(`{"id":"n1","type":"noise"}`, http.StatusOK)
-	s.wantAnswer(`{"id":"x1","type":"invented by a stranger"}`, http.StatusOK)
-	if status, _, err := s.post(t.Context(), paid("e2"), map[string]string{"token": "wrong"}); status != http.StatusUnauthorized || err != nil {
+	s.First.Tracer = r
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(paid("bad1"), http.StatusOK)
+	s.WantAnswer(`{"id":"n1","type":"noise"}`, http.StatusOK)
+	s.WantAnswer(`{"id":"x1","type":"invented by a stranger"}`, http.StatusOK)
+	if status, _, err := s.Post(t.Context(), paid("e2"), map[string]string{"token": "wrong"}); status != http.StatusUnauthorized || err != nil {
 		t.Error(status, err)
 	}
 	r.want(t, "delivery paid e1: done", "delivery paid e1: duplicate", "delivery paid bad1: parked",
@@ -160,17 +160,17 @@ func TestEachDeliveryIsOneSpanWithTheHandlersContext(t *testing.T) {
 func TestAttemptOfAnInboxKnowsTheDeliveryThatStoredIt(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(traced)
+	s.On(traced)
 	r := &tracer{}
-	s.inbox.Tracer, s.first.Tracer = r, r
-	s.store(letter("a", "o1", 1), letter("bad1", "o2", 1))
-	s.inbox.MaxAttempts, s.inbox.Workers = 1, 1
-	s.drain(2)
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1})
-	if o, err := s.inbox.Accept(t.Context(), letter("bad1", "o2", 1)); o != idem.Pending || err != nil {
+	s.Inbox.Tracer, s.First.Tracer = r, r
+	s.Store(letter("a", "o1", 1), letter("bad1", "o2", 1))
+	s.Inbox.MaxAttempts, s.Inbox.Workers = 1, 1
+	s.Drain(2)
+	s.WantReplayed(idem.Filter{}, idem.Replayed{Failed: 1})
+	if o, err := s.Inbox.Accept(t.Context(), letter("bad1", "o2", 1)); o != idem.Pending || err != nil {
 		t.Error(o, err)
 	}
-	s.drain(1)
+	s.Drain(1)
 	r.want(t, "delivery paid a: pending", "delivery paid bad1: pending",
 		"attempt paid a after span 0: done", "attempt paid bad1 after span 1: parked",
 		"attempt paid bad1 after span 1: parked", "delivery paid bad1: pending", "attempt paid bad1 after span 5: parked")
@@ -187,14 +187,14 @@ func TestPanickingTracerCostsNoEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newInboxApp(t)
-			s.on(pay)
-			s.inbox.Tracer, s.first.Tracer = broken, broken
-			s.store(letter("a", "o1", 1))
-			s.drain(1)
-			if o, err := s.first.Accept(t.Context(), letter("b", "o1", 2)); o != idem.Done || err != nil {
+			s.On(pay)
+			s.Inbox.Tracer, s.First.Tracer = broken, broken
+			s.Store(letter("a", "o1", 1))
+			s.Drain(1)
+			if o, err := s.First.Accept(t.Context(), letter("b", "o1", 2)); o != idem.Done || err != nil {
 				t.Error(o, err)
 			}
-			s.wantEffects(2)
+			s.WantEffects(2)
 		})
 	}
 }
@@ -207,14 +207,14 @@ func TestTracerThatReturnsNothingCostsNoEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newInboxApp(t)
-			s.on(pay)
-			s.inbox.Tracer, s.first.Tracer = lazy, lazy
-			s.store(letter("a", "o1", 1))
-			s.drain(1)
-			if o, err := s.first.Accept(t.Context(), letter("b", "o1", 2)); o != idem.Done || err != nil {
+			s.On(pay)
+			s.Inbox.Tracer, s.First.Tracer = lazy, lazy
+			s.Store(letter("a", "o1", 1))
+			s.Drain(1)
+			if o, err := s.First.Accept(t.Context(), letter("b", "o1", 2)); o != idem.Done || err != nil {
 				t.Error(o, err)
 			}
-			s.wantEffects(2)
+			s.WantEffects(2)
 		})
 	}
 }

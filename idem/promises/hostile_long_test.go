@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // Whatever arrives, an event is that of a genuine request, once, and all else
@@ -34,7 +36,7 @@ func TestHostileRequestsReachNoHandler(t *testing.T) {
 		{"longer than its length", keep + "GARBAGE\r\n\r\n", []int{200, 400}, true, false},
 
 		{"no length, but a body", request("POST / HTTP/1.1", "token: right\n", good), []int{503}, false, false},
-		{"gzip", request("POST / HTTP/1.1", fmt.Sprintf("token: right\nContent-Encoding: gzip\nContent-Length: %d\n", len(gzipped(good))), gzipped(good)), []int{200}, false, true},
+		{"gzip", request("POST / HTTP/1.1", fmt.Sprintf("token: right\nContent-Encoding: gzip\nContent-Length: %d\n", len(testkit.Gzipped(good))), testkit.Gzipped(good)), []int{200}, false, true},
 
 		{"gzip as a transfer encoding", request("POST / HTTP/1.1", "token: right\nTransfer-Encoding: gzip, chunked\n", chunk+"0\r\n\r\n"), []int{501}, false, false},
 		{"a forged token", strings.Replace(withLength(good), "token: right", "token: guess", 1), []int{401}, false, false},

@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // They do not run in parallel: others would use memory meanwhile.
 func TestHostileBodiesTakeLittleMemory(t *testing.T) {
 	const size = 100 << 20
-	bomb := gzipped(strings.Repeat("\x00", size)) // 100 KB of it
+	bomb := testkit.Gzipped(strings.Repeat("\x00", size)) // 100 KB of it
 	keys := "{" + strings.Repeat(`"key":0,`, 1_000_000) + `"key":0}`
 	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
 	text := func(s string) func() io.Reader { return func() io.Reader { return strings.NewReader(s) } }
@@ -51,7 +53,7 @@ func TestHostileBodiesTakeLittleMemory(t *testing.T) {
 				if took > c.atMost<<20 {
 					t.Errorf("%d KB were allocated, want at most %d MB", took>>10, c.atMost)
 				}
-				e.wantEffects(queryOne[int](e.app, `select count(*) from idem_events where state = 'done'`))
+				e.WantEffects(queryOne[int](e.app, `select count(*) from idem_events where state = 'done'`))
 			})
 		})
 	}

@@ -2,8 +2,6 @@ package promises_test
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +19,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // heap returns the bytes that are in use after a collection.
@@ -35,11 +34,11 @@ func heap() int64 {
 func TestABodyIsStoredAsItCameAndNeverUnpacked(t *testing.T) {
 	t.Parallel()
 	eachEndpoint(t, func(t *testing.T, e *endpoint) {
-		body := gzipped(paid("e1"))
-		if status, _, err := e.post(t.Context(), body, map[string]string{"Content-Encoding": "gzip"}); status != http.StatusOK || err != nil {
+		body := testkit.Gzipped(paid("e1"))
+		if status, _, err := e.Post(t.Context(), body, map[string]string{"Content-Encoding": "gzip"}); status != http.StatusOK || err != nil {
 			t.Fatalf("answered %d, %v", status, err)
 		}
-		e.wantState("e1", "")
+		e.WantState("e1", "")
 		if got := queryOne[[]byte](e.app, `select body from idem_payloads`); string(got) != body {
 			t.Errorf("the payload is stored as %q, want %q", got, body)
 		}
@@ -78,7 +77,7 @@ func TestABodyIsAskedForWhenAProviderWaitsForThat(t *testing.T) {
 		if got := answers(conn); !slices.Equal(got, []int{200}) {
 			t.Errorf("answered %v", got)
 		}
-		e.wantState("e1", e.stored)
+		e.WantState("e1", e.stored)
 	})
 }
 
@@ -104,18 +103,18 @@ func TestAClientThatSaysNoMoreStillGetsItsAnswer(t *testing.T) {
 				t.Errorf("answered %v, want %v", got, c.answers)
 			}
 		}
-		e.wantState("half", "")
-		e.wantState("whole", e.stored)
+		e.WantState("half", "")
+		e.WantState("whole", e.stored)
 	})
 }
 
 func TestBodyThatDoesNotArriveWholeIsNotHandled(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
+	s.On(pay)
 	observed := make(chan idem.Outcome, 1)
-	s.first.Observe = func(_ context.Context, o idem.Observation) { observed <- o.Outcome }
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	s.First.Observe = func(_ context.Context, o idem.Observation) { observed <- o.Outcome }
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +125,7 @@ func TestBodyThatDoesNotArriveWholeIsNotHandled(t *testing.T) {
 	if outcome := <-observed; outcome != idem.Retrying {
 		t.Errorf("the outcome is %s, want retrying", outcome)
 	}
-	s.wantState("e1", "")
+	s.WantState("e1", "")
 }
 
 // A body that never ends holds its goroutine for 8 seconds, or for as long as the
@@ -183,8 +182,8 @@ func TestSlowClientsBlockNobody(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()
 			s := openApp(t, poolOf(t, 1))
-			s.on(pay)
-			e := s.endpoint(s.first, idem.StateDone)
+			s.On(pay)
+			e := s.endpoint(s.First, idem.StateDone)
 			var slow []*net.TCPConn
 			for range 100 {
 				conn := e.dial(t)
@@ -194,7 +193,7 @@ func TestSlowClientsBlockNobody(t *testing.T) {
 				slow = append(slow, conn)
 			}
 			e.wantGood(t)
-			e.wantState("e1", "")
+			e.WantState("e1", "")
 			for _, conn := range slow[:3] {
 				if _, err := io.WriteString(conn, c.rest); err != nil {
 					t.Fatal(err)
@@ -210,9 +209,9 @@ func TestSlowClientsBlockNobody(t *testing.T) {
 				conn.Close()
 			}
 			if c.answers == nil {
-				e.wantState("e1", "")
+				e.WantState("e1", "")
 			} else {
-				e.wantState("e1", e.stored)
+				e.WantState("e1", e.stored)
 			}
 		})
 	}
@@ -221,8 +220,8 @@ func TestSlowClientsBlockNobody(t *testing.T) {
 func TestHeadersThatDoNotEndAreGivenUp(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
-	server := httptest.NewUnstartedServer(s.first)
+	s.On(pay)
+	server := httptest.NewUnstartedServer(s.First)
 	server.Config.ReadHeaderTimeout = 50 * time.Millisecond
 	server.Start()
 	defer server.Close()
@@ -233,7 +232,7 @@ func TestHeadersThatDoNotEndAreGivenUp(t *testing.T) {
 	if rest, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) || strings.Contains(string(rest), " 200 ") {
 		t.Errorf("the server said %q, %v, instead of closing the connection", rest, err)
 	}
-	s.wantState("e1", "")
+	s.WantState("e1", "")
 }
 
 // A client pays for memory with what it sends, not with what it announces.
@@ -260,7 +259,7 @@ func TestAnnouncedBodiesTakeNoMemory(t *testing.T) {
 		for _, conn := range open {
 			conn.Close()
 		}
-		e.wantState("good", e.stored)
+		e.WantState("good", e.stored)
 	})
 }
 
@@ -353,28 +352,20 @@ func byteByByte(body string) string {
 	return b.String() + "0\r\n\r\n"
 }
 
-func gzipped(body string) string {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, _ = io.WriteString(w, body)
-	_ = w.Close()
-	return b.String()
-}
-
 // eachEndpoint runs a test against inline mode and against the inbox, whose
 // workers do not run: what it stores is pending.
 func eachEndpoint(t *testing.T, test func(*testing.T, *endpoint)) {
 	t.Helper()
 	t.Run("works first", func(t *testing.T) {
 		s := newApp(t)
-		s.on(pay)
-		test(t, s.endpoint(s.first, idem.StateDone))
+		s.On(pay)
+		test(t, s.endpoint(s.First, idem.StateDone))
 	})
 	t.Run("inbox", func(t *testing.T) {
 		s := newApp(t)
-		s.on(pay)
+		s.On(pay)
 		s.openInbox()
-		test(t, s.endpoint(s.inbox, idem.StatePending))
+		test(t, s.endpoint(s.Inbox, idem.StatePending))
 	})
 }
 
@@ -403,10 +394,10 @@ func (e *endpoint) dial(t testing.TB) *net.TCPConn {
 // wantGood checks that others' deliveries are received as ever.
 func (e *endpoint) wantGood(t *testing.T) {
 	t.Helper()
-	if status, answer, err := e.post(t.Context(), paid("good"), nil); status != http.StatusOK || err != nil {
+	if status, answer, err := e.Post(t.Context(), paid("good"), nil); status != http.StatusOK || err != nil {
 		t.Errorf("a good delivery was answered %d %s, %v", status, answer, err)
 	}
-	e.wantState("good", e.stored)
+	e.WantState("good", e.stored)
 }
 
 // wantOnly checks what is stored beside the good delivery: the event e1, a body
@@ -416,7 +407,7 @@ func (e *endpoint) wantOnly(t *testing.T, genuine, kept bool) {
 	events, effects := 1, 1
 	if genuine {
 		events, effects = 2, 2
-		e.wantState("e1", e.stored)
+		e.WantState("e1", e.stored)
 	}
 	if kept {
 		events = 2
@@ -427,7 +418,7 @@ func (e *endpoint) wantOnly(t *testing.T, genuine, kept bool) {
 	if got := queryOne[int](e.app, `select count(*) from idem_events`); got != events {
 		t.Errorf("%d events are stored, want %d", got, events)
 	}
-	e.wantEffects(effects)
+	e.WantEffects(effects)
 }
 
 func (s *app) endpoint(h http.Handler, stored idem.State) *endpoint {
@@ -437,7 +428,7 @@ func (s *app) endpoint(h http.Handler, stored idem.State) *endpoint {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.Start()
 	s.Cleanup(server.Close)
-	s.url = server.URL
+	s.URL = server.URL
 	return &endpoint{s, server.Listener.Addr().String(), stored}
 }
 

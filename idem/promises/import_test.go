@@ -16,6 +16,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestImportedEventThatComesAgainIsADuplicateWithoutAConflict(t *testing.T) {
@@ -24,33 +25,33 @@ func TestImportedEventThatComesAgainIsADuplicateWithoutAConflict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
-			s.on(pay)
+			s.On(pay)
 			old := time.Now().Add(-20 * 24 * time.Hour).Truncate(time.Second)
-			s.imports(operator.Imported{Stored: 4, Known: 1}, append(doneBefore("e2", "e1", "not \xff text"),
+			imports(s.Shop, operator.Imported{Stored: 4, Known: 1}, append(doneBefore("e2", "e1", "not \xff text"),
 				operator.OldEvent{ID: "e1", Type: "paid", Key: "o1", Done: true, ReceivedAt: old},
 				operator.OldEvent{ID: "e3", Done: true, ReceivedAt: time.Now().Add(time.Hour)})...)
 			for _, id := range []string{"e1", "e2", "e1"} {
-				if status, answer := s.deliver(paid(id)); status != http.StatusOK || answer != `{"received":true,"duplicate":true}` {
+				if status, answer := s.Deliver(paid(id)); status != http.StatusOK || answer != `{"received":true,"duplicate":true}` {
 					t.Errorf("%s is answered %d %s, want a duplicate", id, status, answer)
 				}
 			}
-			accept := s.first.Accept
-			if s.inbox != nil {
-				accept = s.inbox.Accept
+			accept := s.First.Accept
+			if s.Inbox != nil {
+				accept = s.Inbox.Accept
 			}
 			if o, err := accept(t.Context(), idem.Event{ID: "not \xff text", Type: "paid"}); o != idem.Duplicate || err != nil {
 				t.Errorf("an id that is no text is %s, %v, want a duplicate", o, err)
 			}
-			s.wantEffects(0)
-			conflicts, _, err := operator.New(s.first, "").Conflicts(t.Context(), 100)
-			if err != nil || len(conflicts) > 0 || strings.Contains(s.logged(), "conflict") {
-				t.Errorf("conflicts are %v, %v\n%s", conflicts, err, s.logged())
+			s.WantEffects(0)
+			conflicts, _, err := operator.New(s.First, "").Conflicts(t.Context(), 100)
+			if err != nil || len(conflicts) > 0 || strings.Contains(s.Logged(), "conflict") {
+				t.Errorf("conflicts are %v, %v\n%s", conflicts, err, s.Logged())
 			}
-			s.wantRow("e2", "(type, key, state, body_hash is null)", `("","",done,t)`)
+			s.WantRow("e2", "(type, key, state, body_hash is null)", `("","",done,t)`)
 			if late := queryOne[int](s, `select count(*) from idem_events where received_at > now()`); late != 0 {
 				t.Errorf("%d events came in the future", late)
 			}
-			if status, _ := s.deliver(paid("new")); status != http.StatusOK {
+			if status, _ := s.Deliver(paid("new")); status != http.StatusOK {
 				t.Errorf("a new event is answered %d", status)
 			}
 		})
@@ -61,19 +62,19 @@ func TestImportedEventThatComesAgainIsADuplicateWithoutAConflict(t *testing.T) {
 func TestImportLeavesWhatIsDoneOrDiscarded(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(pay)
-	s.wantAnswer(paid("done"), http.StatusOK)
-	s.wantAnswer(newBody, http.StatusOK)
-	s.drain(2)
+	s.On(pay)
+	s.WantAnswer(paid("done"), http.StatusOK)
+	s.WantAnswer(newBody, http.StatusOK)
+	s.Drain(2)
 	unhandled := identify([]byte(newBody)).ID
-	s.wantDiscarded(idem.Filter{IDs: []string{unhandled}}, "not ours", 1)
+	s.WantDiscarded(idem.Filter{IDs: []string{unhandled}}, "not ours", 1)
 	before := queryOne[string](s, `select string_agg(e::text, ' ' order by event) from idem_events e`)
 	events := doneBefore("done", unhandled)
 	for n := range 2500 {
 		events = append(events, doneBefore(fmt.Sprintf("i%d", n))...)
 	}
-	s.imports(operator.Imported{Stored: 2500, Known: 1, Discarded: 1}, events...)
-	s.imports(operator.Imported{Known: 2501, Discarded: 1}, events...)
+	imports(s.Shop, operator.Imported{Stored: 2500, Known: 1, Discarded: 1}, events...)
+	imports(s.Shop, operator.Imported{Known: 2501, Discarded: 1}, events...)
 	after := queryOne[string](s, `select string_agg(e::text, ' ' order by event) from idem_events e where type <> ''`)
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("what was stored (-before +after):\n%s", diff)
@@ -86,52 +87,48 @@ func TestImportedEventThatWaitsHereIsNotDoneAgainAndItsEntityGoesOn(t *testing.T
 	t.Parallel()
 	for _, c := range []struct {
 		why    string
-		wait   func(*till) // e1 of o1, and what comes after it
-		ledger []string    // what is booked afterwards, of events that the old program has not done
+		wait   func(*testkit.Till) // e1 of o1, and what comes after it
+		ledger []string            // what is booked afterwards, of events that the old program has not done
 	}{
-		{"it had no handler", func(s *till) {
-			s.wantAnswer(`{"id":"e1","type":"new","order":"o1"}`, http.StatusOK)
+		{"it had no handler", func(s *testkit.Till) {
+			s.WantAnswer(`{"id":"e1","type":"new","order":"o1"}`, http.StatusOK)
 		}, nil},
-		{"it has failed, and is tried again", func(s *till) {
-			s.fails("e1")
-			s.inbox.MaxAttempts = 2
-			s.store(at(0, "e1", "paid", "o1"))
-			s.drain(1)
+		{"it has failed, and is tried again", func(s *testkit.Till) {
+			s.Fails("e1")
+			s.Inbox.MaxAttempts = 2
+			s.Store(at(0, "e1", "paid", "o1"))
+			s.Drain(1)
 		}, nil},
-		{"it is parked, and another waits for it", func(s *till) {
-			s.fails("e1")
-			s.store(at(1, "e1", "paid", "o1"))
-			s.drain(1)
-			s.store(at(2, "e2", "refunded", "o1"))
+		{"it is parked, and another waits for it", func(s *testkit.Till) {
+			s.Fails("e1")
+			s.Store(at(1, "e1", "paid", "o1"))
+			s.Drain(1)
+			s.Store(at(2, "e2", "refunded", "o1"))
 		}, []string{"e2 refunded"}},
-		{"it waits for another", func(s *till) {
-			s.fails("e0")
-			s.store(at(0, "e0", "paid", "o1"), at(1, "e1", "refunded", "o1"), at(2, "e2", "paid", "o1"))
-			s.drain(1)
+		{"it waits for another", func(s *testkit.Till) {
+			s.Fails("e0")
+			s.Store(at(0, "e0", "paid", "o1"), at(1, "e1", "refunded", "o1"), at(2, "e2", "paid", "o1"))
+			s.Drain(1)
 		}, []string{"e0 paid", "e2 paid"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()
-			s := newTill(t)
-			s.openInbox()
-			s.inbox.MaxAttempts = 1
+			s := testkit.NewTill(t)
+			s.OpenInbox()
+			s.Inbox.MaxAttempts = 1
 			c.wait(s)
-			s.imports(operator.Imported{Completed: 1}, doneBefore("e1")...)
-			s.wantState("e1", idem.StateDone)
-			s.wantPayload("e1", "")
-			s.fails()
-			s.deploy(func(n *notes) {
-				for _, eventType := range []string{"paid", "refunded", "new"} {
-					idem.Handle(&n.Routes, eventType, s.book)
-				}
-			})
-			if _, err := s.first.Replay(t.Context(), idem.Filter{}); err != nil {
+			imports(s.Shop, operator.Imported{Completed: 1}, doneBefore("e1")...)
+			s.WantState("e1", idem.StateDone)
+			s.WantPayload("e1", "")
+			s.Fails()
+			s.Handle("paid", "refunded", "new")
+			if _, err := s.First.Replay(t.Context(), idem.Filter{}); err != nil {
 				t.Error(err)
 			}
-			s.openInbox()
-			s.drain()
-			s.wantAnswer(about("e1", "paid", "o1"), http.StatusOK)
-			s.wantLedger(c.ledger...)
+			s.OpenInbox()
+			s.Drain()
+			s.WantAnswer(about("e1", "paid", "o1"), http.StatusOK)
+			s.WantLedger(c.ledger...)
 		})
 	}
 }
@@ -152,12 +149,12 @@ func TestImportSaysWhatIsWrong(t *testing.T) {
 			_ = yield(doneBefore("e1")[0], nil) && yield(operator.OldEvent{}, broken)
 		}, 1, broken.Error()},
 	} {
-		got, err := operator.New(s.first, "ana").Import(t.Context(), c.scope, c.events, "")
+		got, err := operator.New(s.First, "ana").Import(t.Context(), c.scope, c.events, "")
 		if got != (operator.Imported{Stored: c.stored}) || err == nil || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "operator: importing events: ") {
 			t.Errorf("%s: Import = %s, %v, want %d stored and %q", c.reason, got, err, c.stored, c.says)
 		}
 	}
-	scoped := operator.New(newFirst(s.pool, accountsOf("shop", "a token that only Asaas knows")), "ana")
+	scoped := operator.New(newFirst(s.Pool, accountsOf("shop", "a token that only Asaas knows")), "ana")
 	if _, err := scoped.Import(t.Context(), "", all(doneBefore("e1")...), ""); err == nil || !strings.Contains(err.Error(), "gives every event one") {
 		t.Errorf("without the scope that every event has: %v", err)
 	}
@@ -167,12 +164,12 @@ func TestImportSaysWhatIsWrong(t *testing.T) {
 func TestImportTakesNoEventForDoneThatTheOldProgramHasNotDone(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(pay)
-	s.store(letter("e1", "o1", 1))
-	s.imports(operator.Imported{NotDone: 3}, operator.OldEvent{ID: "e1"}, operator.OldEvent{ID: "e2"}, operator.OldEvent{ID: "e3"})
-	s.store(letter("e2", "o1", 2))
-	s.drain(2)
-	s.wantEffects(2)
+	s.On(pay)
+	s.Store(letter("e1", "o1", 1))
+	imports(s.Shop, operator.Imported{NotDone: 3}, operator.OldEvent{ID: "e1"}, operator.OldEvent{ID: "e2"}, operator.OldEvent{ID: "e3"})
+	s.Store(letter("e2", "o1", 2))
+	s.Drain(2)
+	s.WantEffects(2)
 }
 
 // What runs here may come to its end, and then both would have its effect: somebody has to look.
@@ -183,32 +180,32 @@ func TestImportLeavesWhatIsBeingProcessed(t *testing.T) {
 			t.Parallel()
 			s := newInboxApp(t)
 			entered, release := make(chan struct{}), make(chan struct{})
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				close(entered)
 				<-release
 				return pay(ctx, tx, n)
 			})
 			var work sync.WaitGroup
-			s.store(letter("e1", "o1", 1))
+			s.Store(letter("e1", "o1", 1))
 			if mode == "a worker" {
-				work.Go(func() { s.drain(1) })
+				work.Go(func() { s.Drain(1) })
 			} else {
-				s.claimElsewhere("e1")
+				s.ClaimElsewhere("e1")
 				close(entered)
 			}
 			<-entered
-			s.imports(operator.Imported{Busy: 1}, doneBefore("e1")...)
+			imports(s.Shop, operator.Imported{Busy: 1}, doneBefore("e1")...)
 			close(release)
 			work.Wait()
 			if mode != "a worker that has claimed it, and not begun" {
-				s.wantEffects(1)
-				s.imports(operator.Imported{Known: 1}, doneBefore("e1")...)
+				s.WantEffects(1)
+				imports(s.Shop, operator.Imported{Known: 1}, doneBefore("e1")...)
 				return
 			}
-			s.exec(`delete from idem_workers where id = 1`) // that worker is dead
-			s.imports(operator.Imported{Completed: 1}, doneBefore("e1")...)
-			s.drain()
-			s.wantEffects(0)
+			s.Exec(`delete from idem_workers where id = 1`) // that worker is dead
+			imports(s.Shop, operator.Imported{Completed: 1}, doneBefore("e1")...)
+			s.Drain()
+			s.WantEffects(0)
 		})
 	}
 }
@@ -216,19 +213,19 @@ func TestImportLeavesWhatIsBeingProcessed(t *testing.T) {
 func TestImportWaitsForAFirstTry(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	delivered := s.startDelivery() // which goes on once the import waits for it
-	s.imports(operator.Imported{Known: 1}, doneBefore("e1")...)
+	delivered := s.StartDelivery() // which goes on once the import waits for it
+	imports(s.Shop, operator.Imported{Known: 1}, doneBefore("e1")...)
 	delivered()
-	s.wantEffects(1)
+	s.WantEffects(1)
 }
 
 func TestImportedEventsAreFoundByTheirEntity(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.imports(operator.Imported{Stored: 2}, operator.OldEvent{ID: "e1", Type: "paid", Key: "o1", Done: true},
+	imports(s.Shop, operator.Imported{Stored: 2}, operator.OldEvent{ID: "e1", Type: "paid", Key: "o1", Done: true},
 		operator.OldEvent{ID: "e2", Type: "not \xff text", Key: strings.Repeat("k", 256), Done: true})
 	for key, want := range map[string]string{"o1": "e1 paid done", idem.BodyID([]byte(strings.Repeat("k", 256))): "e2  done"} {
-		found, err := operator.New(s.first, "").OfKey(t.Context(), []string{""}, key, 10)
+		found, err := operator.New(s.First, "").OfKey(t.Context(), []string{""}, key, 10)
 		if err != nil || len(found) != 1 || found[0].ID+" "+found[0].Type+" "+string(found[0].State) != want {
 			t.Errorf("of %s there is %v, %v, want %s", key, found, err, want)
 		}
@@ -238,10 +235,10 @@ func TestImportedEventsAreFoundByTheirEntity(t *testing.T) {
 func TestTheTrailSaysWhatAnImportHasMadeDone(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.wantAnswer(newBody, http.StatusOK) // unhandled
+	s.WantAnswer(newBody, http.StatusOK) // unhandled
 	unhandled := identify([]byte(newBody)).ID
-	s.imports(operator.Imported{Stored: 1, Completed: 1}, doneBefore("e9", unhandled)...)
-	o := operator.New(s.first, "")
+	imports(s.Shop, operator.Imported{Stored: 1, Completed: 1}, doneBefore("e9", unhandled)...)
+	o := operator.New(s.First, "")
 	actions, err := o.ActionsOn(t.Context(), "", unhandled, 10)
 	if err != nil || len(actions) != 1 || actions[0].Actor != "ana" || actions[0].Action.Action != "import" || actions[0].Outcome != "imported" ||
 		actions[0].Filter != "into notes without a scope" || actions[0].Reason != "from our own" ||
@@ -251,9 +248,9 @@ func TestTheTrailSaysWhatAnImportHasMadeDone(t *testing.T) {
 }
 
 // imports has the receiver take over what the old program has done.
-func (s *app) imports(want operator.Imported, events ...operator.OldEvent) {
+func imports(s *testkit.Shop, want operator.Imported, events ...operator.OldEvent) {
 	s.Helper()
-	got, err := operator.New(s.first, "ana").Import(s.Context(), "", all(events...), "from our own")
+	got, err := operator.New(s.First, "ana").Import(s.Context(), "", all(events...), "from our own")
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		s.Fatalf("Import: %v (-want +got):\n%s", err, diff)
 	}

@@ -23,7 +23,7 @@ func TestOtherProcessesGoOnWithWhatAKilledOneHadClaimed(t *testing.T) {
 	t.Parallel()
 	const events, keys = 20, 10
 	p := openProcesses(t)
-	p.exec(`insert into fatal values ('3')`)
+	p.Exec(`insert into fatal values ('3')`)
 	first, second := p.startWorker(3), p.startWorker(3)
 	for n := range events {
 		p.storeOne(nth(n, keys))
@@ -44,10 +44,10 @@ func TestOtherProcessesGoOnWithWhatAKilledOneHadClaimed(t *testing.T) {
 		}
 	}
 	t.Logf("others had done all %s after it was killed", time.Since(killed).Round(100*time.Millisecond))
-	p.wantEffects(events)
+	p.WantEffects(events)
 	p.wantEachOnceInOrder()
-	p.wantRow("3", "(state, starts, crashes)", "(done,2,1)")
-	p.until(`select count(*) = 2 from idem_workers`) // of the other process, for two sources
+	p.WantRow("3", "(state, starts, crashes)", "(done,2,1)")
+	p.Until(`select count(*) = 2 from idem_workers`) // of the other process, for two sources
 }
 
 // Four runners, and two connections.
@@ -55,17 +55,17 @@ func TestWorkersThatWaitForAConnectionHaveNotCrashed(t *testing.T) {
 	t.Parallel()
 	const events, attempts = 40, 5
 	m := openInboxApp(t, poolOf(t, 2))
-	m.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	m.On(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	for n := range events {
-		m.store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
+		m.Store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
 	}
 	for range 4 {
-		i := m.newInbox(m.pool)
+		i := m.NewInbox(m.Pool)
 		i.Workers, i.MaxAttempts, i.Logger = 4, attempts, nil
-		m.start(i)
+		m.Start(i)
 	}
 	for parked := 0; parked < events; {
-		if m.next().Outcome == idem.Parked {
+		if m.Next().Outcome == idem.Parked {
 			parked++
 		}
 	}
@@ -78,19 +78,19 @@ func TestWorkersThatWaitForAConnectionHaveNotCrashed(t *testing.T) {
 func TestSignsAreGivenWhileThePoolIsInUse(t *testing.T) {
 	t.Parallel()
 	m := openInboxApp(t, poolOf(t, 1))
-	looking := openPool(t, m.pool.Config().ConnString(), func(*pgxpool.Config) {})
+	looking := openPool(t, m.Pool.Config().ConnString(), func(*pgxpool.Config) {})
 	entered, release := make(chan struct{}), make(chan struct{})
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		close(entered)
 		<-release
 		return pay(ctx, tx, n)
 	})
-	m.store(letter("e1", "o1", 0))
-	m.start(m.inbox)
+	m.Store(letter("e1", "o1", 0))
+	m.Start(m.Inbox)
 	<-entered
-	own := m.pool
-	m.pool = looking
-	m.until(`select seen_at > claimed_at + interval '1 second' from idem_workers, idem_events`)
+	own := m.Pool
+	m.Pool = looking
+	m.Until(`select seen_at > claimed_at + interval '1 second' from idem_workers, idem_events`)
 	claim, err := store.FindClaim(t.Context(), looking, "notes//e1")
 	if err != nil || !claim.Alive || claim.Host == "" || claim.PID == 0 || claim.At.IsZero() {
 		t.Errorf("its claim is %+v, %v", claim, err)
@@ -98,9 +98,9 @@ func TestSignsAreGivenWhileThePoolIsInUse(t *testing.T) {
 	if living, err := store.LivingWorkers(t.Context(), looking, "notes"); err != nil || len(living) != 1 || living[0].PID != claim.PID {
 		t.Errorf("alive are %+v, %v", living, err)
 	}
-	m.pool = own
+	m.Pool = own
 	close(release)
-	m.wantWorked(idem.Done)
+	m.WantWorked(idem.Done)
 }
 
 // Postgres asks to run the transaction again more often than an attempt does: what was met
@@ -108,20 +108,20 @@ func TestSignsAreGivenWhileThePoolIsInUse(t *testing.T) {
 func TestSerializationFailuresAreNoFailuresOfTheEvent(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.inbox.Workers = 1 // two could tell of its attempts in another order
-	m.inbox.Backoff = func(int) time.Duration { return time.Hour }
+	m.Inbox.Workers = 1 // two could tell of its attempts in another order
+	m.Inbox.Backoff = func(int) time.Duration { return time.Hour }
 	runs := 0
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if runs++; runs <= 10 {
 			_, err := tx.Exec(ctx, `do $$ begin raise exception 'again' using errcode = '40001'; end $$`)
 			return err
 		}
 		return pay(ctx, tx, n)
 	})
-	m.store(letter("e1", "o1", 1))
-	m.start(m.inbox)
-	m.wantWorked(idem.Retrying, idem.Retrying, idem.Done)
-	m.wantRow("e1", "(state, attempts, crashes)", "(done,0,0)")
+	m.Store(letter("e1", "o1", 1))
+	m.Start(m.Inbox)
+	m.WantWorked(idem.Retrying, idem.Retrying, idem.Done)
+	m.WantRow("e1", "(state, attempts, crashes)", "(done,0,0)")
 }
 
 // Between the begin of its transaction and the commit, another process holds the next
@@ -134,19 +134,19 @@ func TestNextEventGoesOnWhateverTheIsolationOfTheHandler(t *testing.T) {
 			m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
 				c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
 			}))
-			m.inbox.Workers = 1
-			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			m.Inbox.Workers = 1
+			m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if n.ID == "e1" {
-					m.exec(`update idem_payloads set due_at = null where event = 'notes//e2'`)
+					m.Exec(`update idem_payloads set due_at = null where event = 'notes//e2'`)
 				}
 				return pay(ctx, tx, n)
 			})
-			m.store(letter("e1", "o1", 1), letter("e2", "o1", 2))
-			m.start(m.inbox)
-			m.wantWorked(idem.Done)
-			m.until(`select state = 'done' or due_at is not null from idem_events left join idem_payloads using (event) where event = 'notes//e2'`)
-			m.wantWorked(idem.Done)
-			m.wantEffects(2)
+			m.Store(letter("e1", "o1", 1), letter("e2", "o1", 2))
+			m.Start(m.Inbox)
+			m.WantWorked(idem.Done)
+			m.Until(`select state = 'done' or due_at is not null from idem_events left join idem_payloads using (event) where event = 'notes//e2'`)
+			m.WantWorked(idem.Done)
+			m.WantEffects(2)
 		})
 	}
 }

@@ -24,7 +24,7 @@ func TestWorkersThatAreKilledNeitherLoseNorDouble(t *testing.T) {
 	t.Parallel()
 	const events, keys, fatal = 400, 40, 6
 	p := openProcesses(t)
-	p.exec(fmt.Sprintf(`insert into fatal select 60 * n - 1 from generate_series(1, %d) n`, fatal))
+	p.Exec(fmt.Sprintf(`insert into fatal select 60 * n - 1 from generate_series(1, %d) n`, fatal))
 	for _, n := range rand.New(rand.NewPCG(1, 2)).Perm(events / 2) { // the provider's time decides, not arrival
 		p.storeOne(nth(n, keys))
 	}
@@ -60,7 +60,7 @@ func TestWorkersThatAreKilledNeitherLoseNorDouble(t *testing.T) {
 		}
 	}
 	<-stored
-	p.wantEffects(events)
+	p.WantEffects(events)
 	p.wantEachOnceInOrder()
 	if left := queryOne[int](p.app, `select count(*) from idem_events where state <> 'done'`); left != 0 {
 		t.Errorf("%d events are not done", left)
@@ -78,7 +78,7 @@ func TestEventThatKillsItsWorkersIsParkedAndNoOther(t *testing.T) {
 	p := openProcesses(t)
 	poison := idem.Event{ID: "poison", Type: "paid", Key: "crash-005", Payload: []byte(`{"id":"poison","order":"crash-005"}`)}
 	poison.OccurredAt = nth(0, keys).OccurredAt // before the others of its key
-	others := idem.NewInbox(p.pool, &otherNotes{})
+	others := idem.NewInbox(p.Pool, &otherNotes{})
 	for n := range events {
 		if n == events/2 {
 			p.storeOne(poison)
@@ -131,8 +131,8 @@ func TestEventThatKillsItsWorkersIsParkedAndNoOther(t *testing.T) {
 		t.Errorf("%d crashes are counted against an event that was processed together with the poison, want 2 at most", n)
 	}
 
-	p.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) }) // which does not exit
-	if replayed, err := p.first.Replay(t.Context(), idem.Filter{}); replayed.Done != 1 || err != nil {
+	p.Deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) }) // which does not exit
+	if replayed, err := p.First.Replay(t.Context(), idem.Filter{}); replayed.Done != 1 || err != nil {
 		t.Errorf("Replay = %+v, %v, want one done", replayed, err)
 	}
 	for range 1 + events/keys { // the poison, and those that waited behind it
@@ -140,7 +140,7 @@ func TestEventThatKillsItsWorkersIsParkedAndNoOther(t *testing.T) {
 			t.Errorf("an event is %s", state)
 		}
 	}
-	p.wantEffects(events + events + 1)
+	p.WantEffects(events + events + 1)
 	p.wantEachOnceInOrder()
 }
 
@@ -148,17 +148,17 @@ func TestEventThatKillsItsWorkersIsParkedAndNoOther(t *testing.T) {
 func TestRequeueForgetsCrashes(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(pay)
-	m.store(letter("e1", "o1", 1))
+	m.On(pay)
+	m.Store(letter("e1", "o1", 1))
 	m.dieWith("e1", 3)
-	m.drain()
-	m.wantWorked(idem.Parked)
-	if n, err := m.inbox.Requeue(t.Context(), idem.Filter{}); n != 1 || err != nil {
+	m.Drain()
+	m.WantWorked(idem.Parked)
+	if n, err := m.Inbox.Requeue(t.Context(), idem.Filter{}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	m.drain()
-	m.wantWorked(idem.Done)
-	m.wantRow("e1", `(state, crashes)`, `(done,0)`)
+	m.Drain()
+	m.WantWorked(idem.Done)
+	m.WantRow("e1", `(state, crashes)`, `(done,0)`)
 }
 
 // The connection is cut at each message of a worker's COMMIT, and of what
@@ -167,10 +167,10 @@ func TestConnectionCutAtAWorkersCommitNeitherLosesNorDoubles(t *testing.T) {
 	t.Parallel()
 	proxy := new(pgproxy.Proxy)
 	m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.MaxConns = 6 }))
-	worker := m.newInbox(openPool(t, m.pool.Config().ConnString(), proxy.Through))
+	worker := m.NewInbox(openPool(t, m.Pool.Config().ConnString(), proxy.Through))
 	worker.Workers, worker.PollOnly = 1, true
 	fault, ran := pgproxy.Fault{}, false
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		err := pay(ctx, tx, n)
 		if !ran {
 			ran = true
@@ -178,15 +178,15 @@ func TestConnectionCutAtAWorkersCommitNeitherLosesNorDoubles(t *testing.T) {
 		}
 		return err
 	})
-	m.start(worker)
+	m.Start(worker)
 	events := 0
 	for _, point := range []pgproxy.Point{pgproxy.BeforeSent, pgproxy.BeforeAnswer} {
 		for step := 1; step <= 10; step++ { // more than there are
 			id := fmt.Sprint("e", events)
 			fault, ran = pgproxy.Fault{Step: step, Point: point}, false
-			m.store(letter(id, id, 1))
-			o := m.next()
-			for ; o.Outcome == idem.Retrying; o = m.next() {
+			m.Store(letter(id, id, 1))
+			o := m.Next()
+			for ; o.Outcome == idem.Retrying; o = m.Next() {
 			}
 			if o.Outcome != idem.Done {
 				t.Fatalf("cut %s, message %d: %s, %v", point, step, o.Outcome, o.Err)
@@ -194,9 +194,9 @@ func TestConnectionCutAtAWorkersCommitNeitherLosesNorDoubles(t *testing.T) {
 			if _, fired := proxy.Disarm(); !fired && step == 1 {
 				t.Error("the connection was not cut")
 			}
-			m.wantRow(id, `(state, attempts <= 1, crashes)`, `(done,t,0)`)
+			m.WantRow(id, `(state, attempts <= 1, crashes)`, `(done,t,0)`)
 			events++
 		}
 	}
-	m.wantEffects(events)
+	m.WantEffects(events)
 }

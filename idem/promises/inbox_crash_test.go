@@ -21,23 +21,23 @@ import (
 // not to blame, and is claimed once a process has lived for a while. Not in parallel: the time is all inboxes'.
 func TestEventOfTwoCrashesIsNotClaimedBeforeTheProcessHasLived(t *testing.T) {
 	m := newInboxApp(t)
-	m.on(pay)
-	m.store(letter("crashed", "o1", 1), letter("other", "o2", 2))
+	m.On(pay)
+	m.Store(letter("crashed", "o1", 1), letter("other", "o2", 2))
 	m.dieWith("crashed", 2)
 	lived := claims.Lived
 	defer func() { claims.Lived = lived }()
 	claims.Lived = time.Hour
-	stop := m.start(m.inbox)
-	m.wantWorked(idem.Done)
-	m.wantState("other", idem.StateDone)
-	m.store(letter("late", "o3", 3)) // claimed by a later search
-	m.wantWorked(idem.Done)
+	stop := m.Start(m.Inbox)
+	m.WantWorked(idem.Done)
+	m.WantState("other", idem.StateDone)
+	m.Store(letter("late", "o3", 3)) // claimed by a later search
+	m.WantWorked(idem.Done)
 	stop()
-	m.wantRow("crashed", "(state, starts, crashes)", "(pending,2,1)")
+	m.WantRow("crashed", "(state, starts, crashes)", "(pending,2,1)")
 	claims.Lived = 0
-	m.start(m.newInbox(m.pool))
-	m.wantWorked(idem.Done)
-	m.wantRow("crashed", "(state, attempts)", "(done,0)")
+	m.Start(m.NewInbox(m.Pool))
+	m.WantWorked(idem.Done)
+	m.WantRow("crashed", "(state, attempts)", "(done,0)")
 }
 
 // Not in parallel, like others below: the isolation is the whole process's, and
@@ -55,8 +55,8 @@ func TestEventThatKilledTwoProcessesRunsAloneInItsProcess(t *testing.T) {
 		return pay(ctx, tx, n)
 	}
 	idem.Handle(&other.Routes, "paid", handle)
-	bystander := idem.NewInbox(m.pool, other)
-	bystander.Workers, bystander.Poll, bystander.Logger, bystander.Observe = 2, m.inbox.Poll, nil, m.observe
+	bystander := idem.NewInbox(m.Pool, other)
+	bystander.Workers, bystander.Poll, bystander.Logger, bystander.Observe = 2, m.Inbox.Poll, nil, m.Observe
 	storeBystander := func(id string) {
 		e := letter(id, id, 0)
 		e.Source = "others"
@@ -64,12 +64,12 @@ func TestEventThatKilledTwoProcessesRunsAloneInItsProcess(t *testing.T) {
 			t.Errorf("Accept = %s, %v", o, err)
 		}
 	}
-	m.inbox.Workers = 4
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.Inbox.Workers = 4
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID != "crashed" {
 			return handle(ctx, tx, n)
 		}
-		m.store(letter("late", "late", 0)) // wakes the workers
+		m.Store(letter("late", "late", 0)) // wakes the workers
 		storeBystander("later")
 		for range 10 { // it is alone for five seconds
 			if n := running.Load(); n != 0 || !queryOne[bool](m, `select true`) {
@@ -79,27 +79,27 @@ func TestEventThatKilledTwoProcessesRunsAloneInItsProcess(t *testing.T) {
 		return pay(ctx, tx, n)
 	})
 	for _, id := range []string{"a", "b", "crashed", "t", "u"} { // in the order that workers find them
-		m.store(letter(id, id, 0))
+		m.Store(letter(id, id, 0))
 	}
 	storeBystander("x")
 	storeBystander("y")
 	m.dieWith("crashed", 2)
-	m.start(bystander)
+	m.Start(bystander)
 	<-entered
 	<-entered
-	m.start(m.inbox)
+	m.Start(m.Inbox)
 	for range 3 { // of the first four, of which crashed is one
 		<-entered
 	}
 	close(release)
 	for range 9 {
-		m.wantWorked(idem.Done)
+		m.WantWorked(idem.Done)
 	}
-	m.wantRow("crashed", `(state, attempts, crashes)`, `(done,0,2)`)
+	m.WantRow("crashed", `(state, attempts, crashes)`, `(done,0,2)`)
 	for _, id := range []string{"a", "t", "x", "late", "later"} {
-		m.wantRow(id, `(state, attempts, crashes)`, `(done,0,0)`)
+		m.WantRow(id, `(state, attempts, crashes)`, `(done,0,0)`)
 	}
-	m.wantEffects(9)
+	m.WantEffects(9)
 }
 
 // An event may be claimed again before the worker of its last attempt has finished with it. The new claim is
@@ -107,17 +107,17 @@ func TestEventThatKilledTwoProcessesRunsAloneInItsProcess(t *testing.T) {
 func TestEventIsProcessedByOneWorkerHoweverLateAnEarlierOneFinishes(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.inbox.Workers = 2
+	m.Inbox.Workers = 2
 	release, running, goOn := make(chan bool), make(chan bool), make(chan bool)
 	hold := sync.OnceFunc(func() { <-release })
-	m.inbox.Observe = func(ctx context.Context, o idem.Observation) {
-		m.observe(ctx, o)
+	m.Inbox.Observe = func(ctx context.Context, o idem.Observation) {
+		m.Observe(ctx, o)
 		if o.Stage == idem.StageAttempt {
 			hold()
 		}
 	}
 	var attempts atomic.Int32
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		switch {
 		case n.ID == "other":
 		case attempts.Add(1) == 1:
@@ -129,64 +129,64 @@ func TestEventIsProcessedByOneWorkerHoweverLateAnEarlierOneFinishes(t *testing.T
 		}
 		return pay(ctx, tx, n)
 	})
-	m.store(letter("e1", "o1", 1))
-	m.start(m.inbox)
+	m.Store(letter("e1", "o1", 1))
+	m.Start(m.Inbox)
 	<-running
-	m.store(letter("other", "o2", 1)) // for the worker that is held: it finishes with e1 before
+	m.Store(letter("other", "o2", 1)) // for the worker that is held: it finishes with e1 before
 	close(release)
-	m.wantWorked(idem.Retrying, idem.Done)
+	m.WantWorked(idem.Retrying, idem.Done)
 	if n := attempts.Load(); n != 2 {
 		t.Errorf("the handler has begun %d times, and its second run has not ended", n)
 	}
 	goOn <- true
 	m.untilDone(1)
-	m.wantRow("e1", `(state, attempts, crashes)`, `(done,2,0)`)
-	m.wantEffects(2)
+	m.WantRow("e1", `(state, attempts, crashes)`, `(done,2,0)`)
+	m.WantEffects(2)
 }
 
 // Not in parallel, see above. Two Runs of a process look for events at the same time.
 // Were each given one that must run alone, both would wait for the other.
 func TestEventsThatKilledTwoProcessesRunOneAfterTheOther(t *testing.T) {
 	m := openInboxApp(t, poolOf(t, 10))
-	m.on(pay)
+	m.On(pay)
 	for _, id := range []string{"e1", "e2"} {
-		m.store(letter(id, id, 0))
+		m.Store(letter(id, id, 0))
 		m.dieWith(id, 2)
 	}
 	release := m.hold()
-	m.start(m.inbox)
-	m.start(m.newInbox(m.pool))
-	m.until(`select count(*) >= 2 from pg_locks where relation = 'idem_payloads'::regclass and not granted`)
+	m.Start(m.Inbox)
+	m.Start(m.NewInbox(m.Pool))
+	m.Until(`select count(*) >= 2 from pg_locks where relation = 'idem_payloads'::regclass and not granted`)
 	release()
-	m.wantWorked(idem.Done, idem.Done)
+	m.WantWorked(idem.Done, idem.Done)
 	for _, id := range []string{"e1", "e2"} {
-		m.wantRow(id, `(state, starts)`, `(done,3)`) // the third claim is the first that was not left
+		m.WantRow(id, `(state, starts)`, `(done,3)`) // the third claim is the first that was not left
 	}
 }
 
 // Not in parallel, see above.
 func TestEventThatKilledManyProcessesIsParkedUntried(t *testing.T) {
 	m := newInboxApp(t)
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "deadly" {
 			t.Error("it runs once more")
 		}
 		return pay(ctx, tx, n)
 	})
-	m.store(letter("deadly", "o1", 1), letter("after", "o1", 2), letter("crashed", "o2", 1), letter("bystander", "o3", 1))
+	m.Store(letter("deadly", "o1", 1), letter("after", "o1", 2), letter("crashed", "o2", 1), letter("bystander", "o3", 1))
 	m.dieWith("deadly", 3)
 	m.dieWith("crashed", 2)
 	m.dieWith("bystander", 1)
-	m.drain()
+	m.Drain()
 	for queryOne[bool](m, `select state = 'pending' from idem_events where event like '%crashed'`) { // the bystander ran for long: it was put off
-		m.exec(`update idem_payloads set due_at = now() where due_at > now()`)
-		m.drain()
+		m.Exec(`update idem_payloads set due_at = now() where due_at > now()`)
+		m.Drain()
 	}
-	m.wantRow("deadly", `(state, crashes, claimed_by, last_error like '%3 processes died%')`, `(parked,3,,t)`)
-	m.wantPayload("deadly", string(letter("deadly", "o1", 1).Payload))
-	m.wantRow("crashed", `(state, crashes)`, `(done,2)`)
-	m.wantRow("bystander", `(state, crashes)`, `(done,1)`)
-	m.wantState("after", idem.StatePending) // its key is held
+	m.WantRow("deadly", `(state, crashes, claimed_by, last_error like '%3 processes died%')`, `(parked,3,,t)`)
+	m.WantPayload("deadly", string(letter("deadly", "o1", 1).Payload))
+	m.WantRow("crashed", `(state, crashes)`, `(done,2)`)
+	m.WantRow("bystander", `(state, crashes)`, `(done,1)`)
+	m.WantState("after", idem.StatePending) // its key is held
 }
 
 // A process was killed, and leaves twelve claims. What comes next is processed at
@@ -195,10 +195,10 @@ func TestEventsOfADeadProcessHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	const workers, crashed = 4, 12
 	m := openInboxApp(t, poolOf(t, workers+2))
-	m.inbox.Workers = workers
+	m.Inbox.Workers = workers
 	var mu sync.Mutex
 	met, all := 0, make(chan struct{})
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		mu.Lock()
 		meeting := all
 		if met++; met == workers { // they go on together
@@ -211,82 +211,82 @@ func TestEventsOfADeadProcessHoldUpNobody(t *testing.T) {
 	})
 	for n := range crashed {
 		id := fmt.Sprint("crashed", n)
-		m.store(letter(id, id, 0))
+		m.Store(letter(id, id, 0))
 		m.dieWith(id, 1)
 	}
 	for n := range workers {
-		m.store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
+		m.Store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
 	}
-	m.start(m.inbox)
+	m.Start(m.Inbox)
 	for range crashed + workers {
-		m.wantWorked(idem.Done)
+		m.WantWorked(idem.Done)
 	}
-	m.wantEffects(crashed + workers)
+	m.WantEffects(crashed + workers)
 }
 
 // Its handler would not have the time that it needs, and others wait meanwhile.
 func TestEventThatCannotRunAloneForLongIsPutOff(t *testing.T) {
 	m := openInboxApp(t, poolOf(t, 10))
 	entered, release := make(chan struct{}), make(chan struct{})
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "long" {
 			close(entered)
 			<-release
 		}
 		return pay(ctx, tx, n)
 	})
-	m.store(letter("long", "o1", 0))
-	m.inbox.Workers = 1
-	m.start(m.inbox)
+	m.Store(letter("long", "o1", 0))
+	m.Inbox.Workers = 1
+	m.Start(m.Inbox)
 	<-entered
-	m.store(letter("crashed", "o2", 0))
+	m.Store(letter("crashed", "o2", 0))
 	m.dieWith("crashed", 2)
-	hasty := m.newInbox(m.pool)
+	hasty := m.NewInbox(m.Pool)
 	hasty.Timeout = 3 * time.Second
-	m.start(hasty)
-	m.until(`select starts = 3 and claimed_by is null and due_at > now() from idem_events join idem_payloads p using (event) where event = 'notes//crashed'`)
-	m.store(letter("other", "o3", 0)) // which need not wait for it
-	m.wantWorked(idem.Done)
-	m.wantState("other", idem.StateDone)
+	m.Start(hasty)
+	m.Until(`select starts = 3 and claimed_by is null and due_at > now() from idem_events join idem_payloads p using (event) where event = 'notes//crashed'`)
+	m.Store(letter("other", "o3", 0)) // which need not wait for it
+	m.WantWorked(idem.Done)
+	m.WantState("other", idem.StateDone)
 	close(release)
-	m.wantWorked(idem.Done)
-	m.exec(`update idem_payloads set due_at = now() where event = 'notes//crashed'`)
-	m.wantWorked(idem.Done)
-	m.wantState("crashed", idem.StateDone)
+	m.WantWorked(idem.Done)
+	m.Exec(`update idem_payloads set due_at = now() where event = 'notes//crashed'`)
+	m.WantWorked(idem.Done)
+	m.WantState("crashed", idem.StateDone)
 }
 
 // Not in parallel, see above. What the claims had counted, and the right to run alone, are given back.
 func TestEventThatMustRunAloneDoesSoAfterClaimsThatFailed(t *testing.T) {
 	m := newInboxApp(t)
-	m.on(pay)
-	m.store(letter("crashed", "o1", 0))
+	m.On(pay)
+	m.Store(letter("crashed", "o1", 0))
 	m.dieWith("crashed", 2)
-	m.exec(`alter table idem_payloads rename to away`)
-	m.start(m.inbox)
-	for !strings.Contains(m.logged(), "webhook workers cannot reach the events") {
+	m.Exec(`alter table idem_payloads rename to away`)
+	m.Start(m.Inbox)
+	for !strings.Contains(m.Logged(), "webhook workers cannot reach the events") {
 		pause()
 	}
-	m.exec(`alter table away rename to idem_payloads`)
-	m.wantWorked(idem.Done)
-	m.wantRow("crashed", `(state, crashes)`, `(done,2)`)
+	m.Exec(`alter table away rename to idem_payloads`)
+	m.WantWorked(idem.Done)
+	m.WantRow("crashed", `(state, crashes)`, `(done,2)`)
 }
 
 func TestCrashedEventThatFailsIsAnEventThatFailed(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.inbox.Workers = 1 // two could tell of its attempts in another order
+	m.Inbox.Workers = 1 // two could tell of its attempts in another order
 	runs := 0
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if runs++; runs < 3 {
 			return errors.New("no such order")
 		}
 		return pay(ctx, tx, n)
 	})
-	m.store(letter("e1", "o1", 1))
+	m.Store(letter("e1", "o1", 1))
 	m.dieWith("e1", 1)
-	m.drain()
-	m.wantWorked(idem.Retrying, idem.Retrying, idem.Done)
-	m.wantRow("e1", `(state, attempts, crashes)`, `(done,2,0)`)
+	m.Drain()
+	m.WantWorked(idem.Retrying, idem.Retrying, idem.Done)
+	m.WantRow("e1", `(state, attempts, crashes)`, `(done,2,0)`)
 }
 
 // Whatever it returns: its process did not die.
@@ -304,13 +304,13 @@ func TestHandlerThatReturnsHasItsEventsCrashesForgotten(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
 			m := newInboxApp(t)
-			m.inbox.Backoff = func(int) time.Duration { return time.Hour }
-			m.on(func(context.Context, pgx.Tx, *note) error { return c.err })
-			m.store(letter("e1", "o1", 1))
+			m.Inbox.Backoff = func(int) time.Duration { return time.Hour }
+			m.On(func(context.Context, pgx.Tx, *note) error { return c.err })
+			m.Store(letter("e1", "o1", 1))
 			m.dieWith("e1", 1)
-			m.start(m.inbox)
-			m.next()
-			m.wantRow("e1", `(attempts, crashes)`, fmt.Sprintf("(%d,0)", c.attempts))
+			m.Start(m.Inbox)
+			m.Next()
+			m.WantRow("e1", `(attempts, crashes)`, fmt.Sprintf("(%d,0)", c.attempts))
 		})
 	}
 }
@@ -319,26 +319,26 @@ func TestHandlerThatReturnsHasItsEventsCrashesForgotten(t *testing.T) {
 func TestEventThatKilledManyProcessesLetsItsKeyGoOnWithPassParked(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(pay)
-	m.inbox.PassParked = true
-	m.store(letter("deadly", "o1", 1), letter("after", "o1", 2))
+	m.On(pay)
+	m.Inbox.PassParked = true
+	m.Store(letter("deadly", "o1", 1), letter("after", "o1", 2))
 	m.dieWith("deadly", 3)
-	m.start(m.inbox)
-	m.wantWorked(idem.Parked, idem.Done)
-	m.wantState("after", idem.StateDone)
+	m.Start(m.Inbox)
+	m.WantWorked(idem.Parked, idem.Done)
+	m.WantState("after", idem.StateDone)
 }
 
 func TestClaimOfALivingWorkerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(pay)
-	m.store(letter("a1", "a", 1), letter("a2", "a", 2), letter("b1", "b", 1))
-	m.claimElsewhere("a1")
-	m.drain()
-	m.wantWorked(idem.Done)
-	m.wantState("b1", idem.StateDone)
-	m.wantRow("a1", `(state, claimed_by is null, crashes)`, `(pending,f,0)`)
-	m.wantState("a2", idem.StatePending)
+	m.On(pay)
+	m.Store(letter("a1", "a", 1), letter("a2", "a", 2), letter("b1", "b", 1))
+	m.ClaimElsewhere("a1")
+	m.Drain()
+	m.WantWorked(idem.Done)
+	m.WantState("b1", idem.StateDone)
+	m.WantRow("a1", `(state, claimed_by is null, crashes)`, `(pending,f,0)`)
+	m.WantState("a2", idem.StatePending)
 }
 
 // The process is not to blame. Whether the event is nobody knows: that is an attempt.
@@ -354,9 +354,9 @@ func TestConnectionLostUnderAWorkerIsNoCrash(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newInboxApp(t)
-			m.inbox.Workers = 1 // two could tell of its attempts in another order
+			m.Inbox.Workers = 1 // two could tell of its attempts in another order
 			runs := 0
-			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if runs++; runs == 1 {
 					if err := lose(ctx, tx); err != nil {
 						return err
@@ -364,11 +364,11 @@ func TestConnectionLostUnderAWorkerIsNoCrash(t *testing.T) {
 				}
 				return pay(ctx, tx, n)
 			})
-			m.store(letter("e1", "o1", 1))
-			m.start(m.inbox)
-			m.wantWorked(idem.Retrying, idem.Done)
-			m.wantEffects(1)
-			m.wantRow("e1", `(state, attempts, crashes)`, `(done,1,0)`)
+			m.Store(letter("e1", "o1", 1))
+			m.Start(m.Inbox)
+			m.WantWorked(idem.Retrying, idem.Done)
+			m.WantEffects(1)
+			m.WantRow("e1", `(state, attempts, crashes)`, `(done,1,0)`)
 		})
 	}
 }
@@ -381,6 +381,6 @@ func (*otherNotes) Name() string { return "others" }
 // dieWith leaves an event as a worker does whose process dies for the nth time:
 // claimed by workers that are not there.
 func (s *app) dieWith(id string, n int) {
-	s.exec(fmt.Sprintf(`update idem_events set starts = %[2]d, crashes = %[2]d - 1, claimed_at = now(), claimed_by = -1
+	s.Exec(fmt.Sprintf(`update idem_events set starts = %[2]d, crashes = %[2]d - 1, claimed_at = now(), claimed_by = -1
 		where event like '%%/%[1]s'`, id, n))
 }

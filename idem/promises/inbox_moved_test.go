@@ -20,8 +20,8 @@ import (
 func TestBlockedListsEveryEntityThatWaits(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.inbox.Backoff = func(int) time.Duration { return time.Hour }
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.Inbox.Backoff = func(int) time.Duration { return time.Hour }
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		switch failure := errors.New("no such order"); n.ID {
 		case "parked1":
 			return idem.NoRetry(failure)
@@ -34,17 +34,17 @@ func TestBlockedListsEveryEntityThatWaits(t *testing.T) {
 	})
 	broken := letter("broken1", "broken", 1)
 	broken.Payload = []byte(`{"id":7}`)
-	m.store(broken)
+	m.Store(broken)
 	for _, key := range []string{"parked", "fails", "later", "gone", "fine"} {
-		m.store(letter(key+"1", key, 1))
+		m.Store(letter(key+"1", key, 1))
 	}
-	m.exec(`delete from idem_events where event like '%gone1'`)
+	m.Exec(`delete from idem_events where event like '%gone1'`)
 	for _, key := range []string{"broken", "parked", "fails", "later", "gone", "fine"} {
-		m.store(letter(key+"2", key, 2), letter(key+"3", key, 3))
+		m.Store(letter(key+"2", key, 2), letter(key+"3", key, 3))
 	}
-	m.store(letter("alone1", "alone", 1))
-	m.drain()
-	got, _, err := operator.New(m.inbox, "").Blocked(t.Context(), 100)
+	m.Store(letter("alone1", "alone", 1))
+	m.Drain()
+	got, _, err := operator.New(m.Inbox, "").Blocked(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestBlockedListsEveryEntityThatWaits(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(operator.Blocked{}, "Age", "DueAt")); diff != "" {
 		t.Error("Blocked (-want +got):\n" + diff)
 	}
-	stats, err := m.inbox.Stats(t.Context())
+	stats, err := m.Inbox.Stats(t.Context())
 	if stats.BlockedKeys != int64(len(want)) || err != nil {
 		t.Errorf("Stats tells of %d blocked keys, %v, want %d", stats.BlockedKeys, err, len(want))
 	}
@@ -81,13 +81,13 @@ func TestBlockedListsEveryEntityThatWaits(t *testing.T) {
 func TestReplayThatMarksNothingHidesNoEvent(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(pay)
-	s.store(letter("a", "o", 1), letter("b", "o", 2))
-	found, err := store.ClaimEvents(t.Context(), s.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
+	s.On(pay)
+	s.Store(letter("a", "o", 1), letter("b", "o", 2))
+	found, err := store.ClaimEvents(t.Context(), s.Pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
 	if err != nil || len(found.Claims) != 1 {
 		t.Fatalf("claimed %v, %v", found.Claims, err)
 	}
-	tx, err := s.pool.Begin(t.Context())
+	tx, err := s.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestReplayThatMarksNothingHidesNoEvent(t *testing.T) {
 	if err := tx.SendBatch(t.Context(), b).Close(); err != nil || !session.StartedAt.IsZero() {
 		t.Fatalf("b is marked before its turn: %v, %v", session, err)
 	}
-	if ok, err := store.EndClaim(t.Context(), s.pool, found.Claims[0], store.End{State: store.Unhandled, LeavesLane: true}); !ok || err != nil {
+	if ok, err := store.EndClaim(t.Context(), s.Pool, found.Claims[0], store.End{State: store.Unhandled, LeavesLane: true}); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -115,23 +115,23 @@ func TestDuplicateOfAnEventInFlightIsAnsweredWhileItRuns(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	entered, release := make(chan struct{}), make(chan struct{})
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		close(entered)
 		<-release
 		return pay(ctx, tx, n)
 	})
-	s.store(letter("x", "o1", 1))
-	s.start(s.inbox)
+	s.Store(letter("x", "o1", 1))
+	s.Start(s.Inbox)
 	<-entered
 	other := identify([]byte(`{"id":"x","type":"paid","order":"o1","again":1}`))
 	for why, e := range map[string]idem.Event{"the same body": letter("x", "o1", 1), "another body": other} {
-		if o, err := s.inbox.Accept(t.Context(), e); o != idem.Duplicate || err != nil {
+		if o, err := s.Inbox.Accept(t.Context(), e); o != idem.Duplicate || err != nil {
 			t.Errorf("%s: Accept = %s, %v, want duplicate", why, o, err)
 		}
 	}
 	close(release)
-	s.wantWorked(idem.Done)
-	s.wantEffects(1)
+	s.WantWorked(idem.Done)
+	s.WantEffects(1)
 }
 
 // Somebody has locked the row of the event that is to go on, in a statement of
@@ -139,14 +139,14 @@ func TestDuplicateOfAnEventInFlightIsAnsweredWhileItRuns(t *testing.T) {
 func TestPromotionWaitsForWhoHasLockedTheRow(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.inbox.PassParked = true
-	s.on(refuseBad)
-	s.store(letter("bad1", "o", 1), letter("b", "o", 2))
-	found, err := store.ClaimEvents(t.Context(), s.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
+	s.Inbox.PassParked = true
+	s.On(refuseBad)
+	s.Store(letter("bad1", "o", 1), letter("b", "o", 2))
+	found, err := store.ClaimEvents(t.Context(), s.Pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
 	if err != nil || len(found.Claims) != 1 {
 		t.Fatalf("claimed %v, %v", found.Claims, err)
 	}
-	tx, err := s.pool.Begin(t.Context())
+	tx, err := s.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,10 +155,10 @@ func TestPromotionWaitsForWhoHasLockedTheRow(t *testing.T) {
 	}
 	settled := make(chan error, 1)
 	go func() {
-		_, err := store.EndClaim(context.Background(), s.pool, found.Claims[0], store.End{State: store.Parked, LeavesLane: true})
+		_, err := store.EndClaim(context.Background(), s.Pool, found.Claims[0], store.End{State: store.Parked, LeavesLane: true})
 		settled <- err
 	}()
-	s.until(blocked)
+	s.Until(blocked)
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,26 +14,26 @@ func TestKeysOfWhichSomeAreBlockedStarveNobody(t *testing.T) {
 	t.Parallel()
 	const keys, blocked = 200, 20
 	m := newInboxApp(t)
-	m.inbox.Workers = 4
-	m.on(pay)
+	m.Inbox.Workers = 4
+	m.On(pay)
 	var deliveries sync.WaitGroup
 	for n := range 50 {
 		deliveries.Go(func() {
 			for key := n; key < keys; key += 50 {
-				m.store(letter(fmt.Sprintf("%d-1", key), fmt.Sprint(key), 1), letter(fmt.Sprintf("%d-2", key), fmt.Sprint(key), 2))
+				m.Store(letter(fmt.Sprintf("%d-1", key), fmt.Sprint(key), 1), letter(fmt.Sprintf("%d-2", key), fmt.Sprint(key), 2))
 			}
 		})
 	}
 	deliveries.Wait()
 	// Half of the blocked keys wait for a retry, half for somebody to act.
-	m.exec(`update idem_payloads set due_at = now() + interval '1 hour'
+	m.Exec(`update idem_payloads set due_at = now() + interval '1 hour'
 		where event in (select event from idem_events where key in (select n::text from generate_series(0, 99, 10) n) and event like '%-1')`)
-	m.exec(`with parked as (update idem_events set state = 'parked'
+	m.Exec(`with parked as (update idem_events set state = 'parked'
 			where key in (select n::text from generate_series(100, 199, 10) n) and event like '%-1' returning event)
 		update idem_payloads set due_at = null where event in (select event from parked)`)
-	m.start(m.inbox)
+	m.Start(m.Inbox)
 	for range 2 * (keys - blocked) {
-		m.wantWorked(idem.Done)
+		m.WantWorked(idem.Done)
 	}
 	if n := queryOne[int](m, `select count(*) from idem_events where state <> 'done' and key like '%0'`); n != 2*blocked {
 		t.Errorf("%d events of blocked keys are left, want %d", n, 2*blocked)
@@ -61,7 +61,7 @@ func TestHeldEventsKeepNoOtherWaiting(t *testing.T) {
 			var all, innocent sync.WaitGroup
 			deliver := func(of *sync.WaitGroup, id string, want idem.Outcome) {
 				of.Go(func() {
-					if o, err := m.inbox.Accept(t.Context(), letter(id, id, 0)); o != want || err != nil {
+					if o, err := m.Inbox.Accept(t.Context(), letter(id, id, 0)); o != want || err != nil {
 						t.Errorf("Accept(%s) = %s, %v, want %s", id, o, err, want)
 					}
 				})
@@ -73,9 +73,9 @@ func TestHeldEventsKeepNoOtherWaiting(t *testing.T) {
 			}
 			for _, id := range held {
 				all.Go(func() {
-					o, _ := m.inbox.Accept(t.Context(), letter(id, id, 0))
+					o, _ := m.Inbox.Accept(t.Context(), letter(id, id, 0))
 					for !o.Acknowledged() { // as the provider does after a 503
-						o, _ = m.inbox.Accept(t.Context(), letter(id, id, 0))
+						o, _ = m.Inbox.Accept(t.Context(), letter(id, id, 0))
 					}
 					if o != want {
 						t.Errorf("Accept(%s) = %s, want %s", id, o, want)

@@ -35,16 +35,16 @@ func TestEventsOfAKeyAreWorkedByTheProvidersTime(t *testing.T) {
 	for n := range 4 {
 		deliveries.Go(func() {
 			for i := n; i < len(events); i += 4 {
-				m.store(events[i])
+				m.Store(events[i])
 			}
 		})
 	}
 	deliveries.Wait()
 	for range 3 { // three processes
-		m.start(m.newInbox(m.pool))
+		m.Start(m.NewInbox(m.Pool))
 	}
 	for range events {
-		m.wantWorked(idem.Done)
+		m.WantWorked(idem.Done)
 	}
 	for key := range keys {
 		var want []string
@@ -78,13 +78,13 @@ func TestEventsOfAKeyAreWorkedInTheOrderOfArrival(t *testing.T) {
 					m.storeTogether(events...)
 					m.wantBatches(1, 8)
 				} else {
-					m.store(events...)
+					m.Store(events...)
 				}
 				for range 3 {
-					m.start(m.newInbox(m.pool))
+					m.Start(m.NewInbox(m.Pool))
 				}
 				for queryOne[bool](m, `select exists (select from idem_payloads)`) {
-					m.wantWorked(idem.Done)
+					m.WantWorked(idem.Done)
 				}
 				if diff := cmp.Diff(want, worked("o1")); diff != "" {
 					t.Error("order (-want +got):\n" + diff)
@@ -99,50 +99,50 @@ func TestOlderEventThatComesLateWaitsForTheNewerInFlight(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
 	entered, release := make(chan string, 2), make(chan struct{})
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		entered <- n.ID
 		<-release
 		return pay(ctx, tx, n)
 	})
-	m.store(letter("newer", "o1", 2))
-	m.start(m.inbox)
-	other := m.newInbox(m.pool)
-	m.start(other)
+	m.Store(letter("newer", "o1", 2))
+	m.Start(m.Inbox)
+	other := m.NewInbox(m.Pool)
+	m.Start(other)
 	if id := <-entered; id != "newer" {
 		t.Fatal(id)
 	}
-	m.store(letter("older", "o1", 1))
+	m.Store(letter("older", "o1", 1))
 	// A worker claims it, finds newer in flight, and releases it.
-	m.until(`select starts > 0 and claimed_by is null from idem_events where event like '%older'`)
+	m.Until(`select starts > 0 and claimed_by is null from idem_events where event like '%older'`)
 	select {
 	case id := <-entered:
 		t.Errorf("%s is processed together with newer", id)
 	default:
 	}
-	m.wantRow("older", `(state, attempts, crashes)`, `(pending,0,0)`)
+	m.WantRow("older", `(state, attempts, crashes)`, `(pending,0,0)`)
 	close(release)
-	m.wantWorked(idem.Done, idem.Done)
-	m.wantEffects(2)
+	m.WantWorked(idem.Done, idem.Done)
+	m.WantEffects(2)
 }
 
 func TestDifferentKeysAreWorkedAtOnce(t *testing.T) {
 	t.Parallel()
 	const workers = 5
 	m := openInboxApp(t, poolOf(t, workers+2))
-	m.inbox.Workers = workers
+	m.Inbox.Workers = workers
 	var all sync.WaitGroup // they meet in their handlers
 	all.Add(workers)
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		all.Done()
 		all.Wait()
 		return pay(ctx, tx, n)
 	})
 	for n := range workers {
-		m.store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
+		m.Store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
 	}
-	m.start(m.inbox)
+	m.Start(m.Inbox)
 	for range workers {
-		m.wantWorked(idem.Done)
+		m.WantWorked(idem.Done)
 	}
 }
 
@@ -150,17 +150,17 @@ func TestDifferentKeysAreWorkedAtOnce(t *testing.T) {
 func TestEventsWithoutAKeyAreWorkedAtOnce(t *testing.T) {
 	t.Parallel()
 	m := openInboxApp(t, poolOf(t, 4))
-	m.inbox.Workers = 2
+	m.Inbox.Workers = 2
 	var both sync.WaitGroup
 	both.Add(2)
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		both.Done()
 		both.Wait()
 		return pay(ctx, tx, n)
 	})
-	m.store(letter("e1", "", 1), letter("e2", "", 2))
-	m.start(m.inbox)
-	m.wantWorked(idem.Done, idem.Done)
+	m.Store(letter("e1", "", 1), letter("e2", "", 2))
+	m.Start(m.Inbox)
+	m.WantWorked(idem.Done, idem.Done)
 }
 
 // Two applications may use one database, each in its schema.
@@ -168,38 +168,38 @@ func TestApplicationsOfOneDatabaseDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	busy, idle := newInboxApp(t), newInboxApp(t)
 	entered, release := make(chan struct{}), make(chan struct{})
-	busy.on(func(context.Context, pgx.Tx, *note) error { close(entered); <-release; return nil })
-	idle.on(pay)
-	busy.store(letter("e1", "shared", 1))
-	busy.start(busy.inbox)
+	busy.On(func(context.Context, pgx.Tx, *note) error { close(entered); <-release; return nil })
+	idle.On(pay)
+	busy.Store(letter("e1", "shared", 1))
+	busy.Start(busy.Inbox)
 	t.Cleanup(func() { close(release) }) // before it is stopped
 	<-entered
-	idle.store(letter("e1", "shared", 1))
-	idle.start(idle.inbox)
-	idle.wantWorked(idem.Done)
+	idle.Store(letter("e1", "shared", 1))
+	idle.Start(idle.Inbox)
+	idle.WantWorked(idem.Done)
 }
 
 func TestEventThatFailsHoldsItsKeyAndNoOther(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.inbox.Backoff = func(int) time.Duration { return time.Hour }
+	m.Inbox.Backoff = func(int) time.Duration { return time.Hour }
 	var fixed atomic.Bool
-	m.exec(`alter table effects add n serial`)
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.Exec(`alter table effects add n serial`)
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "a1" && !fixed.Load() {
 			return errors.New("no such order")
 		}
 		return pay(ctx, tx, n)
 	})
-	m.store(letter("a1", "a", 1), letter("a2", "a", 2))
-	m.start(m.inbox)
-	m.wantWorked(idem.Retrying)
-	m.store(letter("b1", "b", 3), letter("b2", "b", 4)) // workers that find these have passed a's
-	m.wantWorked(idem.Done, idem.Done)
-	m.wantRow("a2", `(state, attempts, claimed_by)`, `(pending,0,)`)
+	m.Store(letter("a1", "a", 1), letter("a2", "a", 2))
+	m.Start(m.Inbox)
+	m.WantWorked(idem.Retrying)
+	m.Store(letter("b1", "b", 3), letter("b2", "b", 4)) // workers that find these have passed a's
+	m.WantWorked(idem.Done, idem.Done)
+	m.WantRow("a2", `(state, attempts, claimed_by)`, `(pending,0,)`)
 	fixed.Store(true)
-	m.exec(`update idem_payloads set due_at = now() where due_at > now()`)
-	m.wantWorked(idem.Done, idem.Done)
+	m.Exec(`update idem_payloads set due_at = now() where due_at > now()`)
+	m.WantWorked(idem.Done, idem.Done)
 	got := queryOne[[]string](m, `select array_agg(event order by n) from effects`)
 	if diff := cmp.Diff([]string{"b1", "b2", "a1", "a2"}, got); diff != "" {
 		t.Error("order (-want +got):\n" + diff)
@@ -209,32 +209,32 @@ func TestEventThatFailsHoldsItsKeyAndNoOther(t *testing.T) {
 func TestPassParkedLetsTheKeyGoOn(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.inbox.PassParked = true
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.Inbox.PassParked = true
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "a1" {
 			return idem.NoRetry(errors.New("no such order"))
 		}
 		return pay(ctx, tx, n)
 	})
-	m.store(letter("a1", "a", 1), letter("a2", "a", 2))
-	m.start(m.inbox)
-	m.wantWorked(idem.Parked, idem.Done)
-	m.wantState("a1", idem.StateParked)
-	m.wantPayload("a1", string(letter("a1", "a", 1).Payload))
+	m.Store(letter("a1", "a", 1), letter("a2", "a", 2))
+	m.Start(m.Inbox)
+	m.WantWorked(idem.Parked, idem.Done)
+	m.WantState("a1", idem.StateParked)
+	m.WantPayload("a1", string(letter("a1", "a", 1).Payload))
 }
 
 // Nobody else would say why its events stand still.
 func TestDrainSaysThatParkedEventsCannotBePassed(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(refuseBad)
-	m.store(letter("bad1", "o1", 1), letter("after", "o1", 2))
-	m.drain(1)
-	m.exec(`
+	m.On(refuseBad)
+	m.Store(letter("bad1", "o1", 1), letter("after", "o1", 2))
+	m.Drain(1)
+	m.Exec(`
 		create function refuse() returns trigger language plpgsql as $$ begin raise 'it stays in its lane'; end $$;
 		create trigger refuse before update on idem_payloads for each row when (old.lane is not null and new.lane is null) execute function refuse()`)
-	m.inbox.PassParked = true
-	if err := m.inbox.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), "passing parked events") {
+	m.Inbox.PassParked = true
+	if err := m.Inbox.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), "passing parked events") {
 		t.Errorf("Drain = %v", err)
 	}
 }
@@ -244,21 +244,21 @@ func TestDrainSaysThatParkedEventsCannotBePassed(t *testing.T) {
 func TestDiscardBehindAnEventThatCommitsHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	m := openInboxApp(t, poolOf(t, 8))
-	m.exec(`create function hold() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(hashtext(current_schema())); return null; end $$;
+	m.Exec(`create function hold() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(hashtext(current_schema())); return null; end $$;
 		create trigger hold after delete on idem_payloads for each row when (old.event like '%second') execute function hold()`)
 	entered, release := make(chan struct{}), make(chan struct{})
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "first" {
 			close(entered)
 			<-release
 		}
 		return pay(ctx, tx, n)
 	})
-	m.store(letter("first", "o1", 1), letter("second", "o1", 2), letter("third", "o1", 3))
-	m.exec(`update idem_payloads set due_at = null where event not like '%first'`) // as workers hold them back
-	m.start(m.inbox)
+	m.Store(letter("first", "o1", 1), letter("second", "o1", 2), letter("third", "o1", 3))
+	m.Exec(`update idem_payloads set due_at = null where event not like '%first'`) // as workers hold them back
+	m.Start(m.Inbox)
 	<-entered
-	holder, err := m.pool.Begin(t.Context())
+	holder, err := m.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,22 +267,22 @@ func TestDiscardBehindAnEventThatCommitsHoldsUpNobody(t *testing.T) {
 	}
 	discarded := make(chan error, 1)
 	go func() {
-		_, err := m.inbox.Discard(context.Background(), idem.Filter{IDs: []string{"second"}, States: []idem.State{idem.StatePending}}, "a mistake")
+		_, err := m.Inbox.Discard(context.Background(), idem.Filter{IDs: []string{"second"}, States: []idem.State{idem.StatePending}}, "a mistake")
 		discarded <- err
 	}()
 	const waiting = `select count(*) > 0 from pg_stat_activity where application_name = current_setting('application_name')
 		and wait_event_type = 'Lock' and wait_event = $1`
-	m.until(waiting, "advisory") // the Discard
+	m.Until(waiting, "advisory") // the Discard
 	close(release)
-	m.until(waiting, "transactionid") // the commit of first, for the Discard
+	m.Until(waiting, "transactionid") // the commit of first, for the Discard
 	if err := holder.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-discarded; err != nil {
 		t.Fatal(err)
 	}
-	m.wantWorked(idem.Done, idem.Done)
-	m.wantState("third", idem.StateDone)
+	m.WantWorked(idem.Done, idem.Done)
+	m.WantState("third", idem.StateDone)
 }
 
 // An event comes, and is held back, while one before it is being discarded, with
@@ -291,22 +291,22 @@ func TestDiscardBehindAnEventThatCommitsHoldsUpNobody(t *testing.T) {
 func TestEventThatIsHeldBackDuringADiscardGoesOn(t *testing.T) {
 	t.Parallel()
 	m := openInboxApp(t, poolOf(t, 8))
-	m.on(pay)
+	m.On(pay)
 	const lock = `pg_advisory_xact_lock(hashtext(current_schema()))`
-	m.exec(`create function hold() returns trigger language plpgsql as $$ begin perform ` + lock + `; return null; end $$;
+	m.Exec(`create function hold() returns trigger language plpgsql as $$ begin perform ` + lock + `; return null; end $$;
 		create constraint trigger hold after delete on idem_payloads deferrable initially deferred
 			for each row when (old.event like '%second') execute function hold()`)
 	claim := func() store.Claims {
 		t.Helper()
-		found, err := store.ClaimEvents(t.Context(), m.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
+		found, err := store.ClaimEvents(t.Context(), m.Pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return found
 	}
-	m.store(letter("first", "o1", 1), letter("second", "o1", 2))
+	m.Store(letter("first", "o1", 1), letter("second", "o1", 2))
 	first := claim().Claims[0]
-	holder, err := m.pool.Begin(t.Context())
+	holder, err := m.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,30 +316,30 @@ func TestEventThatIsHeldBackDuringADiscardGoesOn(t *testing.T) {
 	}
 	discarded := make(chan error, 1)
 	go func() {
-		_, err := m.inbox.Discard(context.Background(), idem.Filter{IDs: []string{"second"}, States: []idem.State{idem.StatePending}}, "a mistake")
+		_, err := m.Inbox.Discard(context.Background(), idem.Filter{IDs: []string{"second"}, States: []idem.State{idem.StatePending}}, "a mistake")
 		discarded <- err
 	}()
 	const waiting = `select count(*) > 0 from pg_stat_activity where application_name = current_setting('application_name')
 		and wait_event_type = 'Lock' and wait_event = $1`
-	m.until(waiting, "advisory") // the Discard, at its commit
-	m.store(letter("third", "o1", 3))
+	m.Until(waiting, "advisory") // the Discard, at its commit
+	m.Store(letter("third", "o1", 3))
 	claim() // holds third back, behind first
-	if ended, err := store.EndClaim(t.Context(), m.pool, first, store.End{State: store.Pending}); !ended || err != nil {
+	if ended, err := store.EndClaim(t.Context(), m.Pool, first, store.End{State: store.Pending}); !ended || err != nil {
 		t.Fatal(ended, err)
 	}
-	m.start(m.inbox)
-	m.until(waiting, "transactionid") // the commit of first, for the Discard
+	m.Start(m.Inbox)
+	m.Until(waiting, "transactionid") // the commit of first, for the Discard
 	if err := holder.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-discarded; err != nil {
 		t.Fatal(err)
 	}
-	m.wantWorked(idem.Done)
+	m.WantWorked(idem.Done)
 	if queryOne[bool](m, `select exists (select from idem_payloads where event like '%third' and due_at is null)`) {
 		t.Fatal("third is held back behind nothing")
 	}
-	m.wantWorked(idem.Done)
+	m.WantWorked(idem.Done)
 }
 
 // An event that came behind one in flight is looked at again a moment later, and
@@ -347,18 +347,18 @@ func TestEventThatIsHeldBackDuringADiscardGoesOn(t *testing.T) {
 func TestDrainProcessesWhatCameBehindAnEventInFlight(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
-	s.inbox.Workers = 2
+	s.Inbox.Workers = 2
 	stored := make(chan struct{})
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		switch n.ID {
 		case "a1":
-			if _, err := s.inbox.Accept(ctx, letter("a2", "a", 0)); err != nil {
+			if _, err := s.Inbox.Accept(ctx, letter("a2", "a", 0)); err != nil {
 				return err
 			}
 			close(stored)
 			const postponed = `select due_at > received_at + interval '100 milliseconds'
 				from idem_payloads where event like '%a2'`
-			if err := s.await(ctx, postponed); err != nil {
+			if err := s.Await(ctx, postponed); err != nil {
 				return err
 			}
 		case "b1":
@@ -366,16 +366,16 @@ func TestDrainProcessesWhatCameBehindAnEventInFlight(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	s.store(letter("a1", "a", 0), letter("b1", "b", 0))
-	s.drain(3)
-	s.wantEffects(3)
+	s.Store(letter("a1", "a", 0), letter("b1", "b", 0))
+	s.Drain(3)
+	s.WantEffects(3)
 }
 
 // inOrder registers a handler that notes the order of effects, and returns what
 // reads it: the ids of an order's events.
 func (m *app) inOrder() (effects func(order string) []string) {
-	m.exec(`create table worked (n serial, event text, queue text)`)
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.Exec(`create table worked (n serial, event text, queue text)`)
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		_, err := tx.Exec(ctx, `insert into worked (event, queue) values ($1, $2)`, n.ID, n.Order)
 		return err
 	})
@@ -390,10 +390,10 @@ func (m *app) storeTogether(events ...idem.Event) {
 	m.Helper()
 	for tries := 1; !m.storedTogether(events); tries++ {
 		if tries == 10 {
-			m.Fatal("the events do not arrive in time:\n" + m.logged())
+			m.Fatal("the events do not arrive in time:\n" + m.Logged())
 		}
-		m.exec(`truncate idem_events, idem_payloads`)
-		m.exec(`do $$ begin truncate batches; exception when undefined_table then null; end $$`) // of a test that counts them
+		m.Exec(`truncate idem_events, idem_payloads`)
+		m.Exec(`do $$ begin truncate batches; exception when undefined_table then null; end $$`) // of a test that counts them
 	}
 }
 
@@ -404,7 +404,7 @@ func (m *app) storedTogether(events []idem.Event) bool {
 	var deliveries sync.WaitGroup
 	deliver := func(e idem.Event) {
 		deliveries.Go(func() {
-			if o, _ := m.inbox.Accept(m.Context(), e); o != idem.Pending {
+			if o, _ := m.Inbox.Accept(m.Context(), e); o != idem.Pending {
 				late.Store(true)
 			}
 		})
@@ -413,7 +413,7 @@ func (m *app) storedTogether(events []idem.Event) bool {
 	m.untilHeld()
 	for n, e := range events {
 		deliver(e)
-		for engineOf(m.inbox).(writer).Waiting() <= n && !late.Load() {
+		for engineOf(m.Inbox).(writer).Waiting() <= n && !late.Load() {
 			runtime.Gosched()
 		}
 	}
@@ -425,7 +425,7 @@ func (m *app) storedTogether(events []idem.Event) bool {
 // holdRows begins to store events elsewhere, in a transaction that end ends.
 func (s *app) holdRows(ids ...string) (end func(how string)) {
 	s.Helper()
-	conn := s.session(`begin`)
+	conn := s.Session(`begin`)
 	exec := func(sql string, args ...any) {
 		if _, err := conn.Exec(s.Context(), sql, args...); err != nil {
 			s.Fatal(err)
@@ -441,18 +441,18 @@ func TestACrowdOfOneEntityIsNotInTheWayOfOthers(t *testing.T) {
 	t.Parallel()
 	const crowd, others = 2500, 20
 	s := newInboxApp(t)
-	s.on(pay)
-	s.inbox.Workers, s.inbox.Poll, s.inbox.PollOnly = 2, time.Millisecond, true
-	s.exec(fmt.Sprintf(`
+	s.On(pay)
+	s.Inbox.Workers, s.Inbox.Poll, s.Inbox.PollOnly = 2, time.Millisecond, true
+	s.Exec(fmt.Sprintf(`
 		insert into idem_events (event, type, key, state) select 'notes//c' || n, 'paid', 'crowd', case n when 1 then 'parked' else 'pending' end from generate_series(1, %d) n;
 		insert into idem_payloads (event, source, lane, due_at, received_at, body)
 			select 'notes//c' || n, 'notes', 'notes//crowd', case when n > 1 then now() - interval '1 hour' end, now() - interval '1 hour' + n * interval '1 millisecond', '{}' from generate_series(1, %[1]d) n`, crowd))
 	for n := range others {
 		id := fmt.Sprint("e", n)
-		s.store(letter(id, id, 0))
+		s.Store(letter(id, id, 0))
 	}
-	s.drain(others)
-	s.wantEffects(others)
+	s.Drain(others)
+	s.WantEffects(others)
 	if left := queryOne[int](s, `select count(*) from idem_payloads where due_at is not null`); left > 0 {
 		t.Errorf("%d events are due behind a parked one", left)
 	}

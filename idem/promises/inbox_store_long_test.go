@@ -51,8 +51,8 @@ func TestDeliveriesThatArriveMeanwhileShareTheNextStatement(t *testing.T) {
 func TestDeliveriesGoOnBehindAHookOfThePoolThatHangs(t *testing.T) {
 	t.Parallel()
 	for name, accept := range map[string]func(*app) func(context.Context, idem.Event) (idem.Outcome, error){
-		"an inbox":    func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.inbox.Accept },
-		"works first": func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.first.Accept },
+		"an inbox":    func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.Inbox.Accept },
+		"works first": func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.First.Accept },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,8 +67,8 @@ func TestDeliveriesGoOnBehindAHookOfThePoolThatHangs(t *testing.T) {
 				}
 			}))
 			t.Cleanup(func() { close(goOn) }) // before the pool is closed
-			s.inbox.PollOnly = true
-			s.on(pay)
+			s.Inbox.PollOnly = true
+			s.On(pay)
 			hangs.Store(true)
 			if o, err := accept(s)(t.Context(), letter("e1", "o1", 1)); o != idem.Retrying || err == nil {
 				t.Errorf("the delivery that the hook holds up is %s, %v, want retrying", o, err)
@@ -94,7 +94,7 @@ func TestWhatIsAcknowledgedIsFlushedWhateverTheDefault(t *testing.T) {
 			s := openApp(t, openPool(t, idemtest.URL(t), func(config *pgxpool.Config) {
 				config.ConnConfig.RuntimeParams["synchronous_commit"] = c.set
 			})).openInbox()
-			s.exec(`create table commits (what text, setting text);
+			s.Exec(`create table commits (what text, setting text);
 				create function note_commit() returns trigger language plpgsql as $$ begin
 					if tg_op = 'INSERT' or old.state <> new.state then
 						insert into commits values (tg_op || ' ' || new.state, current_setting('synchronous_commit'));
@@ -103,30 +103,30 @@ func TestWhatIsAcknowledgedIsFlushedWhateverTheDefault(t *testing.T) {
 				create constraint trigger note_commit after insert or update on idem_events deferrable initially deferred
 					for each row execute function note_commit()`)
 			broken := true
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if broken && strings.HasPrefix(n.ID, "bad") {
 					return errors.New("no such order")
 				}
 				return pay(ctx, tx, n)
 			})
-			s.inbox.MaxAttempts = 1
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
-			s.wantAnswer(`{"id":"odd","type":"paid","order":7}`, http.StatusOK) // parked
-			s.store(letter("bad1", "o1", 0), letter("bad2", "o2", 0))
-			s.drain(2)
-			s.wantAnswer(`{"id":"e1","type":"paid","order":"another body"}`, http.StatusOK) // nothing to lose
-			s.store(letter("bad1", "o1", 0))                                                // revived
+			s.Inbox.MaxAttempts = 1
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
+			s.WantAnswer(`{"id":"odd","type":"paid","order":7}`, http.StatusOK) // parked
+			s.Store(letter("bad1", "o1", 0), letter("bad2", "o2", 0))
+			s.Drain(2)
+			s.WantAnswer(`{"id":"e1","type":"paid","order":"another body"}`, http.StatusOK) // nothing to lose
+			s.Store(letter("bad1", "o1", 0))                                                // revived
 			broken = false
-			s.drain(1)
-			s.wantReplayed(idem.Filter{IDs: []string{"bad2"}}, idem.Replayed{Done: 1})
-			s.first.KeepPayloads = true
-			s.wantAnswer(about("e4", "paid", "o4"), http.StatusOK)
-			s.wantEffects(4)
+			s.Drain(1)
+			s.WantReplayed(idem.Filter{IDs: []string{"bad2"}}, idem.Replayed{Done: 1})
+			s.First.KeepPayloads = true
+			s.WantAnswer(about("e4", "paid", "o4"), http.StatusOK)
+			s.WantEffects(4)
 			old := func(yield func(operator.OldEvent, error) bool) {
 				_ = yield(operator.OldEvent{ID: "old", Type: "paid", Done: true}, nil) && yield(operator.OldEvent{ID: "new", Type: "new", Done: true}, nil)
 			}
-			if sum, err := operator.New(s.inbox, "ana").Import(t.Context(), "", old, "a test"); sum.Stored != 1 || sum.Completed != 1 || err != nil {
+			if sum, err := operator.New(s.Inbox, "ana").Import(t.Context(), "", old, "a test"); sum.Stored != 1 || sum.Completed != 1 || err != nil {
 				t.Errorf("Import = %+v, %v", sum, err)
 			}
 

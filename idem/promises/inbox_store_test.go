@@ -29,7 +29,7 @@ func TestInboxAnswersOnceTheEventIsCommitted(t *testing.T) {
 	release := m.hold()
 	answered := make(chan int, 1)
 	go func() {
-		status, _, _ := m.post(t.Context(), paid("e1"), nil)
+		status, _, _ := m.Post(t.Context(), paid("e1"), nil)
 		answered <- status
 	}()
 	m.untilHeld()
@@ -38,36 +38,36 @@ func TestInboxAnswersOnceTheEventIsCommitted(t *testing.T) {
 		t.Errorf("answered %d before the event was stored", status)
 	default:
 	}
-	m.wantState("e1", "")
+	m.WantState("e1", "")
 	release()
 	if status := <-answered; status != http.StatusOK {
 		t.Errorf("answered %d, want 200", status)
 	}
-	m.wantState("e1", idem.StatePending)
-	m.wantPayload("e1", paid("e1"))
-	m.wantEffects(0)
+	m.WantState("e1", idem.StatePending)
+	m.WantPayload("e1", paid("e1"))
+	m.WantEffects(0)
 }
 
 func TestInboxStoresAnEventOnceHoweverOftenItComes(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(pay)
+	m.On(pay)
 	for i, want := range []string{`{"received":true}`, `{"received":true,"duplicate":true}`, `{"received":true,"duplicate":true}`} {
-		if status, answer := m.deliver(paid("e1")); status != 200 || answer != want {
+		if status, answer := m.Deliver(paid("e1")); status != 200 || answer != want {
 			t.Errorf("delivery %d was answered %d %s, want 200 %s", i+1, status, answer, want)
 		}
 	}
 	if n := queryOne[int](m, `select count(*) from idem_events`); n != 1 {
 		t.Errorf("%d rows, want 1", n)
 	}
-	if diff := cmp.Diff([]idem.Outcome{idem.Pending, idem.Duplicate, idem.Duplicate}, m.outcomes()); diff != "" {
+	if diff := cmp.Diff([]idem.Outcome{idem.Pending, idem.Duplicate, idem.Duplicate}, m.Outcomes()); diff != "" {
 		t.Error("outcomes (-want +got):\n" + diff)
 	}
-	m.start(m.inbox)
-	m.wantWorked(idem.Done)
-	m.wantAnswer(paid("e1"), http.StatusOK) // also when it is done
-	m.wantState("e1", idem.StateDone)
-	m.wantEffects(1)
+	m.Start(m.Inbox)
+	m.WantWorked(idem.Done)
+	m.WantAnswer(paid("e1"), http.StatusOK) // also when it is done
+	m.WantState("e1", idem.StateDone)
+	m.WantEffects(1)
 }
 
 func TestInboxStoresConcurrentDuplicatesAsOneEvent(t *testing.T) {
@@ -77,14 +77,14 @@ func TestInboxStoresConcurrentDuplicatesAsOneEvent(t *testing.T) {
 	var deliveries sync.WaitGroup
 	for range n {
 		deliveries.Go(func() {
-			if status, answer, err := m.post(t.Context(), paid("e1"), nil); status != http.StatusOK {
+			if status, answer, err := m.Post(t.Context(), paid("e1"), nil); status != http.StatusOK {
 				t.Errorf("answered %d %s, %v, want 200", status, answer, err)
 			}
 		})
 	}
 	deliveries.Wait()
 	counts := make(map[idem.Outcome]int)
-	for _, o := range m.outcomes() {
+	for _, o := range m.Outcomes() {
 		counts[o]++
 	}
 	if diff := cmp.Diff(map[idem.Outcome]int{idem.Pending: 1, idem.Duplicate: n - 1}, counts); diff != "" {
@@ -98,14 +98,14 @@ func TestInboxStoresConcurrentDuplicatesAsOneEvent(t *testing.T) {
 func TestInboxKeepsTheEventsOfTwoAccountsApart(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(pay)
+	m.On(pay)
 	for _, account := range []string{"a", "b/c", "a"} {
-		if status, _, err := m.post(t.Context(), paid("e1"), map[string]string{"account": account}); err != nil || status != 200 {
+		if status, _, err := m.Post(t.Context(), paid("e1"), map[string]string{"account": account}); err != nil || status != 200 {
 			t.Fatal(status, err)
 		}
 	}
-	m.start(m.inbox)
-	m.wantWorked(idem.Done, idem.Done)
+	m.Start(m.Inbox)
+	m.WantWorked(idem.Done, idem.Done)
 	if got := queryOne[[]string](m, `select array_agg(scope order by scope) from effects`); !cmp.Equal(got, []string{"a", "b/c"}) {
 		t.Errorf("effects of %q, want one for each account", got)
 	}
@@ -114,10 +114,10 @@ func TestInboxKeepsTheEventsOfTwoAccountsApart(t *testing.T) {
 func TestInboxStoresNothingOfWhatIsIgnored(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.notes.Ignore("viewed")
-	m.wantAnswer(`{"id":"e1","type":"viewed"}`, http.StatusOK)
-	m.wantState("e1", "")
-	if diff := cmp.Diff([]idem.Outcome{idem.Ignored}, m.outcomes()); diff != "" {
+	m.Notes.Ignore("viewed")
+	m.WantAnswer(`{"id":"e1","type":"viewed"}`, http.StatusOK)
+	m.WantState("e1", "")
+	if diff := cmp.Diff([]idem.Outcome{idem.Ignored}, m.Outcomes()); diff != "" {
 		t.Error("outcomes (-want +got):\n" + diff)
 	}
 }
@@ -139,19 +139,19 @@ func TestInboxRefusesNoGenuineBody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newInboxApp(t)
-			m.on(func(context.Context, pgx.Tx, *note) error { return nil })
-			idem.Handle(&m.notes.Routes, "strict", func(context.Context, pgx.Tx, *struct{ ID int }) error {
+			m.On(func(context.Context, pgx.Tx, *note) error { return nil })
+			idem.Handle(&m.Notes.Routes, "strict", func(context.Context, pgx.Tx, *struct{ ID int }) error {
 				t.Error("handled although it does not decode")
 				return nil
 			})
-			m.wantAnswer(c.body, http.StatusOK)
-			m.wantAnswer(c.body, http.StatusOK)
+			m.WantAnswer(c.body, http.StatusOK)
+			m.WantAnswer(c.body, http.StatusOK)
 			const row = `select string_agg(state, ',') from idem_events`
 			if got := queryOne[string](m, row); got != "pending" {
 				t.Errorf("stored as %q, want one row pending", got)
 			}
-			m.start(m.inbox)
-			m.next()
+			m.Start(m.Inbox)
+			m.Next()
 			if got := queryOne[string](m, row); got != string(c.state) {
 				t.Errorf("worked to %q, want %q", got, c.state)
 			}
@@ -168,7 +168,7 @@ func TestInboxRefusesNoGenuineBody(t *testing.T) {
 func TestInboxRejectsWhatIsNotADelivery(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.inbox.MaxBody = 100
+	m.Inbox.MaxBody = 100
 	for name, c := range map[string]struct {
 		method, body, token string
 		want                int
@@ -181,7 +181,7 @@ func TestInboxRejectsWhatIsNotADelivery(t *testing.T) {
 		"token cannot be checked": {"POST", paid("e1"), "unsure", 503},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := http.NewRequestWithContext(t.Context(), c.method, m.url, strings.NewReader(c.body))
+			r, err := http.NewRequestWithContext(t.Context(), c.method, m.URL, strings.NewReader(c.body))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -205,15 +205,15 @@ func TestInboxAsksForRedeliveryWhilePostgresIsUnavailable(t *testing.T) {
 	t.Parallel()
 	var down atomic.Bool
 	m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { takeDown(c, &down) }))
-	m.on(pay)
+	m.On(pay)
 	down.Store(true)
 	for range 3 {
-		m.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+		m.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
 	}
 	down.Store(false)
-	m.wantState("e1", "")
-	m.wantAnswer(paid("e1"), http.StatusOK)
-	m.wantState("e1", idem.StatePending)
+	m.WantState("e1", "")
+	m.WantAnswer(paid("e1"), http.StatusOK)
+	m.WantState("e1", idem.StatePending)
 }
 
 func TestClientThatLeavesDisturbsNobodyElse(t *testing.T) {
@@ -224,7 +224,7 @@ func TestClientThatLeavesDisturbsNobodyElse(t *testing.T) {
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(paid(id)))
 		r.Header.Set("token", "right")
 		answer := httptest.NewRecorder()
-		m.inbox.ServeHTTP(answer, r)
+		m.Inbox.ServeHTTP(answer, r)
 		return answer.Code
 	}
 	ctx, leave := context.WithCancel(t.Context())
@@ -245,7 +245,7 @@ func TestClientThatLeavesDisturbsNobodyElse(t *testing.T) {
 	release()
 	deliveries.Wait()
 	for _, id := range []string{"first", "leaver", "stayer"} {
-		m.wantState(id, idem.StatePending)
+		m.WantState(id, idem.StatePending)
 	}
 }
 
@@ -253,23 +253,23 @@ func TestClientThatLeavesDisturbsNobodyElse(t *testing.T) {
 func TestEventThatWasDeletedByHandIsDoneOnceWhenItComesAgain(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(pay)
-	m.store(letter("e1", "o1", 0), letter("gone", "o2", 1))
-	m.exec(`delete from idem_events`)
-	m.store(letter("e1", "o1", 0), letter("e2", "o1", 0), letter("e3", "o2", 2))
-	m.drain()
-	m.wantWorked(idem.Done, idem.Done)
-	m.wantState("e3", idem.StatePending) // until Prune, what is behind a stray waits
-	blocked, _, err := operator.New(m.inbox, "").Blocked(t.Context(), 100)
+	m.On(pay)
+	m.Store(letter("e1", "o1", 0), letter("gone", "o2", 1))
+	m.Exec(`delete from idem_events`)
+	m.Store(letter("e1", "o1", 0), letter("e2", "o1", 0), letter("e3", "o2", 2))
+	m.Drain()
+	m.WantWorked(idem.Done, idem.Done)
+	m.WantState("e3", idem.StatePending) // until Prune, what is behind a stray waits
+	blocked, _, err := operator.New(m.Inbox, "").Blocked(t.Context(), 100)
 	if err != nil || len(blocked) != 1 || blocked[0].ID != "gone" || blocked[0].State != "" {
 		t.Errorf("Blocked = %+v, %v, want the event that is gone", blocked, err)
 	}
-	if _, err := m.inbox.Prune(t.Context()); err != nil {
+	if _, err := m.Inbox.Prune(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	m.drain()
-	m.wantWorked(idem.Done)
-	m.wantEffects(3)
+	m.Drain()
+	m.WantWorked(idem.Done)
+	m.WantEffects(3)
 	if n := queryOne[int](m, `select count(*) from idem_payloads`); n != 0 {
 		t.Errorf("%d payloads are left", n)
 	}
@@ -280,13 +280,13 @@ func TestScopeThatIsTooLongIsNotAcknowledged(t *testing.T) {
 	m := newInboxApp(t)
 	e := letter("1", "o1", 0)
 	e.Scope = strings.Repeat("é", 128)
-	for mode, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"inbox": m.inbox.Accept, "inline": m.first.Accept} {
+	for mode, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"inbox": m.Inbox.Accept, "inline": m.First.Accept} {
 		if o, err := accept(t.Context(), e); o != idem.Retrying || err == nil || !strings.Contains(err.Error(), "the scope has 256 bytes") {
 			t.Errorf("%s: Accept = %s, %v, want an error that says why", mode, o, err)
 		}
 	}
 	e.Scope = strings.Repeat("é", 127) + "/"
-	if o, err := m.inbox.Accept(t.Context(), e); o != idem.Pending || err != nil {
+	if o, err := m.Inbox.Accept(t.Context(), e); o != idem.Pending || err != nil {
 		t.Errorf("Accept = %s, %v, want pending", o, err)
 	}
 }
@@ -295,10 +295,10 @@ func TestDeliveryThatIsAloneIsOneStatement(t *testing.T) {
 	t.Parallel()
 	proxy := new(pgproxy.Proxy)
 	m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { proxy.Through(c); c.MaxConns = 1 }))
-	m.inbox.PollOnly = true // or workers were notified in another statement, after the answer
+	m.Inbox.PollOnly = true // or workers were notified in another statement, after the answer
 	for n := range 3 {      // statements are prepared by then
-		m.wantAnswer(paid(fmt.Sprint("warm", n)), http.StatusOK)
-		m.wantAnswer(paid(fmt.Sprint("warm", n)), http.StatusOK)
+		m.WantAnswer(paid(fmt.Sprint("warm", n)), http.StatusOK)
+		m.WantAnswer(paid(fmt.Sprint("warm", n)), http.StatusOK)
 	}
 	m.countBatches()
 	for _, c := range []struct {
@@ -306,7 +306,7 @@ func TestDeliveryThatIsAloneIsOneStatement(t *testing.T) {
 		want int
 	}{{"a new event", 1}, {"a duplicate", 1}} {
 		proxy.Arm(pgproxy.Fault{})
-		status, answer := m.deliver(paid("e1"))
+		status, answer := m.Deliver(paid("e1"))
 		steps, _ := proxy.Disarm()
 		if status != http.StatusOK {
 			t.Errorf("answered %d %s", status, answer)
@@ -328,14 +328,14 @@ func TestDeliveryThatIsAloneIsOneStatement(t *testing.T) {
 func TestEventThatPostgresRefusesFailsAlone(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.exec(`create function refuse() returns trigger language plpgsql as $$ begin
+	m.Exec(`create function refuse() returns trigger language plpgsql as $$ begin
 			if new.event like '%bad' then raise exception 'no'; end if; return new; end $$;
 		create trigger refuse before insert on idem_events for each row execute function refuse()`)
 	release := m.hold()
 	var deliveries sync.WaitGroup
 	deliver := func(id string, want idem.Outcome) {
 		deliveries.Go(func() {
-			if o, err := m.inbox.Accept(t.Context(), letter(id, id, 0)); o != want || (err != nil) != (want == idem.Retrying) {
+			if o, err := m.Inbox.Accept(t.Context(), letter(id, id, 0)); o != want || (err != nil) != (want == idem.Retrying) {
 				t.Errorf("Accept(%s) = %s, %v, want %s", id, o, err, want)
 			}
 		})
@@ -352,8 +352,8 @@ func TestEventThatPostgresRefusesFailsAlone(t *testing.T) {
 	if n := queryOne[int](m, `select count(*) from idem_events join idem_payloads using (event)`); n != 11 {
 		t.Errorf("%d events are stored, want 11", n)
 	}
-	m.wantAnswer(paid("bad"), http.StatusServiceUnavailable)
-	m.wantAnswer(paid("good"), http.StatusOK)
+	m.WantAnswer(paid("bad"), http.StatusServiceUnavailable)
+	m.WantAnswer(paid("good"), http.StatusOK)
 }
 
 // A statement_timeout of the role that is long enough for a few events is no reason to refuse many that come at once,
@@ -361,13 +361,13 @@ func TestEventThatPostgresRefusesFailsAlone(t *testing.T) {
 func TestEventsThatTakeTooLongInOneStatementAreStoredInSeveral(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.exec(`create function tire() returns trigger language plpgsql as $$ begin
+	m.Exec(`create function tire() returns trigger language plpgsql as $$ begin
 			if (select count(*) from fresh) > 2 then raise exception using errcode = '57014'; end if; return null; end $$;
 		create trigger tires after insert on idem_events referencing new table as fresh for each statement execute function tire()`)
 	release := m.hold()
 	var deliveries sync.WaitGroup
 	accept := func(n int) {
-		if o, err := m.inbox.Accept(t.Context(), letter(fmt.Sprint("e", n), "o1", n)); o != idem.Pending || err != nil {
+		if o, err := m.Inbox.Accept(t.Context(), letter(fmt.Sprint("e", n), "o1", n)); o != idem.Pending || err != nil {
 			t.Errorf("Accept = %s, %v, want pending", o, err)
 		}
 	}
@@ -385,7 +385,7 @@ func TestEventsThatTakeTooLongInOneStatementAreStoredInSeveral(t *testing.T) {
 func TestBatchTellsEachDeliveryItsOwnOutcome(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.store(letter("old", "o1", 0))
+	m.Store(letter("old", "o1", 0))
 	release := m.hold()
 	var mu sync.Mutex
 	got := make(map[string][]idem.Outcome)
@@ -393,7 +393,7 @@ func TestBatchTellsEachDeliveryItsOwnOutcome(t *testing.T) {
 	deliver := func(ids ...string) {
 		for _, id := range ids {
 			deliveries.Go(func() {
-				o, err := m.inbox.Accept(t.Context(), letter(id, id, 0))
+				o, err := m.Inbox.Accept(t.Context(), letter(id, id, 0))
 				if err != nil {
 					t.Error(err)
 				}
@@ -438,16 +438,16 @@ func TestCommitsWaitForTheDiskWhateverTheDefault(t *testing.T) {
 	m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
 		c.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
 	}))
-	m.exec(`create table commits (n serial, what text);
+	m.Exec(`create table commits (n serial, what text);
 		create function note_commit() returns trigger language plpgsql as $$ begin
 			insert into commits (what) values (new.state || ' ' || current_setting('synchronous_commit')); return null; end $$;
 		create constraint trigger note_commit after insert or update of state on idem_events
 			deferrable initially deferred for each row execute function note_commit()`)
-	m.on(pay)
-	m.wantAnswer(paid("e1"), http.StatusOK)
-	m.drain()
+	m.On(pay)
+	m.WantAnswer(paid("e1"), http.StatusOK)
+	m.Drain()
 	for _, e := range []idem.Event{letter("e2", "o2", 0), identify([]byte(`{"id":"e3","type":"new"}`))} {
-		if _, err := m.first.Accept(t.Context(), e); err != nil {
+		if _, err := m.First.Accept(t.Context(), e); err != nil {
 			t.Error(err)
 		}
 	}

@@ -23,21 +23,21 @@ import (
 func TestWorkersCommitEffectAndRecordTogether(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		m.wantState("e1", idem.StatePending) // for everybody else, as long as the handler runs
-		m.wantPayload("e1", paid("e1"))
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		m.WantState("e1", idem.StatePending) // for everybody else, as long as the handler runs
+		m.WantPayload("e1", paid("e1"))
 		var state idem.State
 		if err := tx.QueryRow(ctx, `select state from idem_events`).Scan(&state); err != nil || state != idem.StateDone {
 			t.Errorf("in the transaction the event is %s, %v, want done", state, err)
 		}
 		return pay(ctx, tx, n)
 	})
-	m.wantAnswer(paid("e1"), 200)
-	m.start(m.inbox)
-	m.wantWorked(idem.Done)
-	m.wantEffects(1)
-	m.wantPayload("e1", "")
-	m.wantRow("e1", `(state, attempts, crashes, last_error, claimed_by)`, `(done,0,0,,)`)
+	m.WantAnswer(paid("e1"), 200)
+	m.Start(m.Inbox)
+	m.WantWorked(idem.Done)
+	m.WantEffects(1)
+	m.WantPayload("e1", "")
+	m.WantRow("e1", `(state, attempts, crashes, last_error, claimed_by)`, `(done,0,0,,)`)
 	if !queryOne[bool](m, `select e.xmin = f.xmin from idem_events e, effects f`) {
 		t.Error("the effect and the record are not of one transaction")
 	}
@@ -46,12 +46,12 @@ func TestWorkersCommitEffectAndRecordTogether(t *testing.T) {
 func TestWorkersKeepPayloadsWhenAsked(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(pay)
-	m.inbox.KeepPayloads = true
-	m.wantAnswer(paid("e1"), 200)
-	m.start(m.inbox)
-	m.wantWorked(idem.Done)
-	m.wantPayload("e1", paid("e1"))
+	m.On(pay)
+	m.Inbox.KeepPayloads = true
+	m.WantAnswer(paid("e1"), 200)
+	m.Start(m.Inbox)
+	m.WantWorked(idem.Done)
+	m.WantPayload("e1", paid("e1"))
 	if n := queryOne[int](m, `select count(*) from idem_payloads`); n != 0 {
 		t.Error("the payload of a done event is still among those of events that are not")
 	}
@@ -61,13 +61,13 @@ func TestAfterCommitRunsUnderWorkers(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
 	committed := make(chan int, 1)
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		idem.AfterCommit(ctx, func(context.Context) { committed <- queryOne[int](m, `select count(*) from effects`) })
 		return pay(ctx, tx, n)
 	})
-	m.wantAnswer(paid("e1"), 200)
-	m.start(m.inbox)
-	m.wantWorked(idem.Done)
+	m.WantAnswer(paid("e1"), 200)
+	m.Start(m.Inbox)
+	m.WantWorked(idem.Done)
 	if n := <-committed; n != 1 {
 		t.Errorf("the function saw %d effects, want 1", n)
 	}
@@ -77,26 +77,26 @@ func TestAfterCommitRunsUnderWorkers(t *testing.T) {
 func TestIgnoredEventIsDoneAfterADeadlockToo(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.exec(`
+	m.Exec(`
 		create sequence marks;
 		create function fail_once() returns trigger language plpgsql as $$ begin
 			if nextval('marks') = 1 then raise 'again' using errcode = '40P01'; end if;
 			return new;
 		end $$;
 		create trigger fail_once before update on idem_events for each row when (new.state = 'done') execute function fail_once()`)
-	m.store(identify([]byte(`{"id":"e1","type":"viewed"}`)))
+	m.Store(identify([]byte(`{"id":"e1","type":"viewed"}`)))
 	since := &notes{}
 	idem.HandleFamily(&since.Routes, []string{"viewed"}, func(context.Context, pgx.Tx, *note) error {
 		t.Error("the handler of its family runs")
 		return nil
 	})
 	since.Ignore("viewed")
-	inbox := idem.NewInbox(m.pool, since)
-	inbox.Logger = m.logger()
+	inbox := idem.NewInbox(m.Pool, since)
+	inbox.Logger = m.Logger()
 	if err := inbox.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	m.wantRow("e1", `(state, attempts)`, `(done,0)`)
+	m.WantRow("e1", `(state, attempts)`, `(done,0)`)
 	if n := queryOne[int](m, `select last_value::int from marks`); n != 2 {
 		t.Errorf("it was marked %d times, want 2: the first met a deadlock", n)
 	}
@@ -108,13 +108,13 @@ func TestIgnoredEventIsDoneAfterADeadlockToo(t *testing.T) {
 func TestRunThatIsStoppedAtAnyMomentLeavesNoClaim(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(pay)
+	m.On(pay)
 	proxy := new(pgproxy.Proxy)
-	worker := m.newInbox(openPool(t, m.pool.Config().ConnString(), proxy.Through))
+	worker := m.NewInbox(openPool(t, m.Pool.Config().ConnString(), proxy.Through))
 	worker.Workers, worker.PollOnly = 1, true
 	done := 0
 	for step := 1; step <= 40; step++ { // prepare, claim, work, claim
-		m.store(letter("e1", "o1", 1))
+		m.Store(letter("e1", "o1", 1))
 		ctx, stop := context.WithCancel(t.Context())
 		proxy.Arm(pgproxy.Fault{Step: step, Point: pgproxy.BeforeAnswer, Do: func(uint32) { stop() }})
 		ended := make(chan error, 1)
@@ -124,13 +124,13 @@ func TestRunThatIsStoppedAtAnyMomentLeavesNoClaim(t *testing.T) {
 		}
 		proxy.Disarm()
 		stop()
-		m.wantRow("e1", `(claimed_by, attempts, crashes)`, `(,0,0)`)
+		m.WantRow("e1", `(claimed_by, attempts, crashes)`, `(,0,0)`)
 		if queryOne[bool](m, `select state = 'done' from idem_events`) {
 			done++
 		}
-		m.exec(`truncate idem_events, idem_payloads`)
+		m.Exec(`truncate idem_events, idem_payloads`)
 	}
-	m.wantEffects(done)
+	m.WantEffects(done)
 	if done == 0 {
 		t.Error("no event was done")
 	}
@@ -140,44 +140,44 @@ func TestRunThatIsStoppedAtAnyMomentLeavesNoClaim(t *testing.T) {
 func TestClaimPassesOverWhatIsLockedAndTakesWhatWas(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(pay)
-	m.store(letter("e1", "o1", 1), letter("e2", "o2", 1))
-	tx, err := m.pool.Begin(t.Context())
+	m.On(pay)
+	m.Store(letter("e1", "o1", 1), letter("e2", "o2", 1))
+	tx, err := m.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tx.Exec(t.Context(), `select from idem_events where event like '%e1' for update`); err != nil {
 		t.Fatal(err)
 	}
-	m.drain()
-	m.wantState("e1", idem.StatePending)
-	m.wantState("e2", idem.StateDone)
+	m.Drain()
+	m.WantState("e1", idem.StatePending)
+	m.WantState("e2", idem.StateDone)
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	m.drain()
-	m.wantState("e1", idem.StateDone)
+	m.Drain()
+	m.WantState("e1", idem.StateDone)
 }
 
 func TestBackoffSaysWhenAnEventIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
 	var asked []int
-	m.inbox.Workers = 1
-	m.inbox.Backoff = func(attempt int) time.Duration {
+	m.Inbox.Workers = 1
+	m.Inbox.Backoff = func(attempt int) time.Duration {
 		asked = append(asked, attempt)
 		return time.Duration(attempt) * time.Hour
 	}
-	m.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
-	m.wantAnswer(paid("e1"), 200)
-	m.start(m.inbox)
+	m.On(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	m.WantAnswer(paid("e1"), 200)
+	m.Start(m.Inbox)
 	for attempt := 1; attempt <= 3; attempt++ {
-		m.wantWorked(idem.Retrying)
-		m.wantRow("e1", `(state, attempts, claimed_by, last_error)`, fmt.Sprintf(`(pending,%d,,"no such order")`, attempt))
+		m.WantWorked(idem.Retrying)
+		m.WantRow("e1", `(state, attempts, claimed_by, last_error)`, fmt.Sprintf(`(pending,%d,,"no such order")`, attempt))
 		m.wantDueIn("e1", time.Duration(attempt)*time.Hour)
-		m.exec(`update idem_payloads set due_at = now()`)
+		m.Exec(`update idem_payloads set due_at = now()`)
 	}
-	m.next()
+	m.Next()
 	if diff := cmp.Diff([]int{1, 2, 3}, asked[:3]); diff != "" {
 		t.Error("Backoff was asked for (-want +got):\n" + diff)
 	}
@@ -200,25 +200,25 @@ func TestHandlersSayWhatIsNotToBeTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newInboxApp(t)
-			m.inbox.MaxAttempts = 5
-			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error { return errors.Join(pay(ctx, tx, n), c.err()) })
-			m.wantAnswer(paid("e1"), 200)
-			m.start(m.inbox)
-			o := m.next()
-			m.wantEffects(0)
-			m.wantPayload("e1", paid("e1"))
-			m.wantState("e1", c.state)
+			m.Inbox.MaxAttempts = 5
+			m.On(func(ctx context.Context, tx pgx.Tx, n *note) error { return errors.Join(pay(ctx, tx, n), c.err()) })
+			m.WantAnswer(paid("e1"), 200)
+			m.Start(m.Inbox)
+			o := m.Next()
+			m.WantEffects(0)
+			m.WantPayload("e1", paid("e1"))
+			m.WantState("e1", c.state)
 			if !strings.Contains(queryOne[string](m, `select last_error from idem_events`), "closed account") {
 				t.Error("the reason is not stored")
 			}
 			if c.state == idem.StateParked {
-				m.wantRow("e1", `attempts`, `1`)
+				m.WantRow("e1", `attempts`, `1`)
 				if o.Outcome != idem.Parked {
 					t.Errorf("the outcome is %s, want parked", o.Outcome)
 				}
 				return
 			}
-			m.wantRow("e1", `(attempts, claimed_by)`, `(0,)`)
+			m.WantRow("e1", `(attempts, claimed_by)`, `(0,)`)
 			m.wantDueIn("e1", 3*time.Hour)
 		})
 	}
@@ -229,12 +229,12 @@ func TestHandlersSayWhatIsNotToBeTriedAgain(t *testing.T) {
 func TestWhatIsNotTheEventsFaultIsTriedLessAndLessOften(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(func(context.Context, pgx.Tx, *note) error { return &pgconn.PgError{Code: "57P03"} })
-	m.store(letter("e1", "o1", 0))
-	m.exec(`update idem_events set starts = 20`)
-	m.drain()
-	m.wantWorked(idem.Retrying)
-	m.wantRow("e1", `(state, attempts, crashes, claimed_by)`, `(pending,0,0,)`)
+	m.On(func(context.Context, pgx.Tx, *note) error { return &pgconn.PgError{Code: "57P03"} })
+	m.Store(letter("e1", "o1", 0))
+	m.Exec(`update idem_events set starts = 20`)
+	m.Drain()
+	m.WantWorked(idem.Retrying)
+	m.WantRow("e1", `(state, attempts, crashes, claimed_by)`, `(pending,0,0,)`)
 	if wait := queryOne[time.Duration](m, `select due_at - received_at from idem_payloads`); wait < 5*time.Second {
 		t.Errorf("the 22nd attempt is due %s after the 21st, want 5s", wait)
 	}
@@ -244,22 +244,22 @@ func TestWhatIsNotTheEventsFaultIsTriedLessAndLessOften(t *testing.T) {
 func TestRetryAtInThePastCountsAndWaits(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.inbox.MaxAttempts = 3
+	m.Inbox.MaxAttempts = 3
 	var asked []int
-	m.inbox.Backoff = func(attempt int) time.Duration { asked = append(asked, attempt); return time.Hour }
-	m.on(func(context.Context, pgx.Tx, *note) error {
+	m.Inbox.Backoff = func(attempt int) time.Duration { asked = append(asked, attempt); return time.Hour }
+	m.On(func(context.Context, pgx.Tx, *note) error {
 		return idem.RetryAt(time.Now().Add(-time.Hour), errors.New("the bank is closed"))
 	})
-	m.store(letter("e1", "o1", 0))
+	m.Store(letter("e1", "o1", 0))
 	for attempt := 1; attempt < 3; attempt++ {
-		m.drain()
-		m.wantWorked(idem.Retrying)
-		m.wantRow("e1", `(state, attempts)`, fmt.Sprintf(`(pending,%d)`, attempt))
+		m.Drain()
+		m.WantWorked(idem.Retrying)
+		m.WantRow("e1", `(state, attempts)`, fmt.Sprintf(`(pending,%d)`, attempt))
 		m.wantDueIn("e1", time.Hour)
-		m.exec(`update idem_payloads set due_at = now()`)
+		m.Exec(`update idem_payloads set due_at = now()`)
 	}
-	m.drain()
-	m.wantWorked(idem.Parked)
+	m.Drain()
+	m.WantWorked(idem.Parked)
 	if diff := cmp.Diff([]int{1, 2}, asked); diff != "" {
 		t.Error("Backoff was asked for (-want +got):\n" + diff)
 	}
@@ -290,17 +290,17 @@ func TestDefaultBackoffTakesEightHours(t *testing.T) {
 func TestEventIsNotTriedBeforeItIsDueAgain(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.inbox.Backoff = func(int) time.Duration { return time.Hour }
-	m.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	m.Inbox.Backoff = func(int) time.Duration { return time.Hour }
+	m.On(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	const lock = `(hashtextextended(current_schema(), 0))`
-	m.exec(`create function now() returns timestamptz language plpgsql as $$ begin
+	m.Exec(`create function now() returns timestamptz language plpgsql as $$ begin
 		perform pg_advisory_xact_lock_shared` + lock + `; return clock_timestamp(); end $$`)
-	slow := m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) {
+	slow := m.NewInbox(openPool(t, m.Pool.Config().ConnString(), func(c *pgxpool.Config) {
 		c.ConnConfig.RuntimeParams["options"] += ",pg_catalog" // the search_path is last; its statements wait in now()
 	}))
-	slow.Backoff = m.inbox.Backoff
-	m.store(letter("e1", "o1", 1))
-	holder, err := m.pool.Begin(t.Context())
+	slow.Backoff = m.Inbox.Backoff
+	m.Store(letter("e1", "o1", 1))
+	holder, err := m.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,10 +310,10 @@ func TestEventIsNotTriedBeforeItIsDueAgain(t *testing.T) {
 	}
 	drained := make(chan error, 1)
 	go func() { drained <- slow.Drain(t.Context()) }()
-	m.until(`select exists (select from pg_locks where locktype = 'advisory' and not granted and pid in (
+	m.Until(`select exists (select from pg_locks where locktype = 'advisory' and not granted and pid in (
 		select pid from pg_stat_activity where application_name = current_setting('application_name')))`)
-	stop := m.start(m.inbox)
-	m.wantWorked(idem.Retrying)
+	stop := m.Start(m.Inbox)
+	m.WantWorked(idem.Retrying)
 	stop()
 	if err := holder.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
@@ -321,7 +321,7 @@ func TestEventIsNotTriedBeforeItIsDueAgain(t *testing.T) {
 	if err := <-drained; err != nil {
 		t.Fatal(err)
 	}
-	m.wantRow("e1", "(starts, attempts)", "(1,1)")
+	m.WantRow("e1", "(starts, attempts)", "(1,1)")
 	m.wantDueIn("e1", time.Hour)
 }
 
@@ -329,11 +329,11 @@ func TestRunReturnsOnceRunningHandlersAreDone(t *testing.T) {
 	t.Parallel()
 	const workers, events = 2, 20
 	m := openInboxApp(t, poolOf(t, workers+2))
-	m.inbox.Workers = workers
+	m.Inbox.Workers = workers
 	ctx, stop := context.WithCancel(t.Context())
 	entered, release, ended := make(chan struct{}, events), make(chan struct{}), make(chan error, 1)
 	var begun atomic.Int32
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if begun.Add(1) > 10 {
 			entered <- struct{}{}
 			<-release
@@ -344,9 +344,9 @@ func TestRunReturnsOnceRunningHandlersAreDone(t *testing.T) {
 		return pay(ctx, tx, n)
 	})
 	for n := range events {
-		m.store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
+		m.Store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
 	}
-	go func() { ended <- m.inbox.Run(ctx) }()
+	go func() { ended <- m.Inbox.Run(ctx) }()
 	for range workers {
 		<-entered
 	}
@@ -364,14 +364,14 @@ func TestRunReturnsOnceRunningHandlersAreDone(t *testing.T) {
 	if done != 10+workers {
 		t.Errorf("%d events were begun, want %d: none after the stop", done, 10+workers)
 	}
-	m.wantEffects(done)
+	m.WantEffects(done)
 	const left = `select count(*) from idem_events e where state = 'pending' and crashes = 0 and attempts = 0 and claimed_by is null`
 	if n := queryOne[int](m, left); n != events-done {
 		t.Errorf("%d events wait for the next worker, want %d", n, events-done)
 	}
-	m.start(m.inbox) // again
-	m.until(`select not exists (select from idem_payloads)`)
-	m.wantEffects(events)
+	m.Start(m.Inbox) // again
+	m.Until(`select not exists (select from idem_payloads)`)
+	m.WantEffects(events)
 }
 
 func TestStopTimeoutCancelsHandlersAndCountsNothing(t *testing.T) {
@@ -386,10 +386,10 @@ func TestStopTimeoutCancelsHandlersAndCountsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newInboxApp(t)
-			m.inbox.StopTimeout = 10 * time.Millisecond
+			m.Inbox.StopTimeout = 10 * time.Millisecond
 			ctx, stop := context.WithCancel(t.Context())
 			runs := 0
-			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil {
 					return err
 				}
@@ -399,16 +399,16 @@ func TestStopTimeoutCancelsHandlersAndCountsNothing(t *testing.T) {
 				stop()
 				return wait(ctx, tx)
 			})
-			m.store(letter("e1", "o1", 1))
-			if err := m.inbox.Run(ctx); err != nil {
+			m.Store(letter("e1", "o1", 1))
+			if err := m.Inbox.Run(ctx); err != nil {
 				t.Errorf("Run = %v", err)
 			}
-			m.wantEffects(0)
-			m.wantRow("e1", `(state, attempts, crashes, claimed_by)`, `(pending,0,0,)`)
-			m.wantWorked(idem.Retrying)
-			m.start(m.inbox)
-			m.wantWorked(idem.Done)
-			m.wantEffects(1)
+			m.WantEffects(0)
+			m.WantRow("e1", `(state, attempts, crashes, claimed_by)`, `(pending,0,0,)`)
+			m.WantWorked(idem.Retrying)
+			m.Start(m.Inbox)
+			m.WantWorked(idem.Done)
+			m.WantEffects(1)
 		})
 	}
 }
@@ -416,11 +416,11 @@ func TestStopTimeoutCancelsHandlersAndCountsNothing(t *testing.T) {
 func TestHandlerThatDoesNotReturnIsAnErrorOfRun(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.inbox.StopTimeout = 10 * time.Millisecond
+	m.Inbox.StopTimeout = 10 * time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	release := make(chan struct{})
 	var runs atomic.Int32
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if err := pay(ctx, tx, n); err != nil || runs.Add(1) > 1 {
 			return err
 		}
@@ -428,18 +428,18 @@ func TestHandlerThatDoesNotReturnIsAnErrorOfRun(t *testing.T) {
 		<-release
 		return nil
 	})
-	m.store(letter("e1", "o1", 1))
-	err := m.inbox.Run(ctx)
+	m.Store(letter("e1", "o1", 1))
+	err := m.Inbox.Run(ctx)
 	if err == nil || !strings.Contains(err.Error(), "1 handlers did not return") {
 		t.Errorf("Run = %v, want an error that tells of the handler", err)
 	}
-	m.start(m.inbox)            // the next one goes on
-	m.wantWorked(idem.Retrying) // by the first Run
-	m.store(letter("e2", "o2", 1))
-	m.wantWorked(idem.Done, idem.Done)
+	m.Start(m.Inbox)            // the next one goes on
+	m.WantWorked(idem.Retrying) // by the first Run
+	m.Store(letter("e2", "o2", 1))
+	m.WantWorked(idem.Done, idem.Done)
 	close(release)
-	m.until(`select not exists (select from idem_payloads)`)
-	m.wantEffects(2)
+	m.Until(`select not exists (select from idem_payloads)`)
+	m.WantEffects(2)
 }
 
 func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
@@ -452,7 +452,7 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 		"Poll":        func(i *idem.Inbox) { i.Poll = 0 },
 		"Backoff":     func(i *idem.Inbox) { i.Backoff = nil },
 	} {
-		i := m.newInbox(m.pool)
+		i := m.NewInbox(m.Pool)
 		set(i)
 		for _, err := range []error{i.Run(t.Context()), i.Drain(t.Context())} {
 			if err == nil || !strings.Contains(err.Error(), name) {
@@ -465,33 +465,33 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 func TestRunThatIsStoppedBeforeItStartsDoesNothing(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(func(context.Context, pgx.Tx, *note) error { t.Error("worked"); return nil })
-	m.store(letter("e1", "o1", 1))
+	m.On(func(context.Context, pgx.Tx, *note) error { t.Error("worked"); return nil })
+	m.Store(letter("e1", "o1", 1))
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := m.inbox.Run(ctx); err != nil {
+	if err := m.Inbox.Run(ctx); err != nil {
 		t.Errorf("Run = %v", err)
 	}
-	m.wantRow("e1", `(state, claimed_by)`, `(pending,)`)
+	m.WantRow("e1", `(state, claimed_by)`, `(pending,)`)
 }
 
 // Postgres is unavailable when workers start, and when they stop.
 func TestRunGoesOnWhenPostgresIsBack(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.on(pay)
-	m.store(letter("e1", "o1", 1))
+	m.On(pay)
+	m.Store(letter("e1", "o1", 1))
 	var down atomic.Bool
 	down.Store(true)
-	stop := m.start(m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { takeDown(c, &down) })))
-	for !strings.Contains(m.logged(), "cannot reach the events") {
+	stop := m.Start(m.NewInbox(openPool(t, m.Pool.Config().ConnString(), func(c *pgxpool.Config) { takeDown(c, &down) })))
+	for !strings.Contains(m.Logged(), "cannot reach the events") {
 		pause()
 	}
 	down.Store(false)
-	m.wantWorked(idem.Done)
+	m.WantWorked(idem.Done)
 	down.Store(true)
 	stop()
-	m.wantEffects(1)
+	m.WantEffects(1)
 }
 
 // wantDueIn checks when an event is due, give or take a minute.

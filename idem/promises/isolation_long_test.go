@@ -28,16 +28,16 @@ func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing
 	const touch = `update idem_events set type = type where event = 'notes//e1'`
 	noOrder := errors.New("no such order")
 	parked := func(s *app) {
-		if o, err := s.first.Accept(s.Context(), identify([]byte(paid("e1")))); o != idem.Parked || err != nil {
+		if o, err := s.First.Accept(s.Context(), identify([]byte(paid("e1")))); o != idem.Parked || err != nil {
 			s.Fatalf("Accept = %s, %v, want parked", o, err)
 		}
 	}
 	replay := func(s *app) (string, error) {
-		sum, err := s.first.Replay(s.Context(), idem.Filter{})
+		sum, err := s.First.Replay(s.Context(), idem.Filter{})
 		return fmt.Sprintf("%+v", sum), err
 	}
 	inbox := func(s *app) (string, error) {
-		o, err := s.inbox.Accept(s.Context(), identify([]byte(paid("e1"))))
+		o, err := s.Inbox.Accept(s.Context(), identify([]byte(paid("e1"))))
 		return string(o), err
 	}
 	const insert = `insert into idem_events (event, type, key, state) values ('notes//e%[1]d', 'paid', 'o1', '%[2]s');
@@ -54,27 +54,27 @@ func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing
 		{"an inbox stores", "with input as", nil, inbox, fmt.Sprintf(insert, 1, "pending"), nil, "duplicate"},
 		{"an inbox revives", "with kept as (\n\tselect", parked, inbox, touch, idem.NoRetry(noOrder), "pending"},
 		{"a first try keeps", "with kept as (\n\tinsert", nil, func(s *app) (string, error) {
-			o, err := s.first.Accept(s.Context(), identify([]byte(`{"id":"e1","type":"new"}`)))
+			o, err := s.First.Accept(s.Context(), identify([]byte(`{"id":"e1","type":"new"}`)))
 			return string(o), err
 		}, fmt.Sprintf(insert, 1, "unhandled"), nil, "duplicate"},
 		{"a replay claims an event", "with own as materialized (\n\tselect e.event, p.occurred_at", parked, replay, touch, idem.NoRetry(noOrder), fmt.Sprintf("%+v", idem.Replayed{Failed: 1})},
 		{"a replay ends its claim", "with settled as", parked, replay, touch, idem.NoRetry(noOrder), fmt.Sprintf("%+v", idem.Replayed{Failed: 1})},
 		{"a discard", "set state = 'discarded'", parked, func(s *app) (string, error) {
 			var level string
-			n, err := engineOf(s.first).Discard(s.Context(), idem.Filter{IDs: []string{"e1"}}, "x", func(ctx context.Context, tx pgx.Tx, _ []string) error {
+			n, err := engineOf(s.First).Discard(s.Context(), idem.Filter{IDs: []string{"e1"}}, "x", func(ctx context.Context, tx pgx.Tx, _ []string) error {
 				return tx.QueryRow(ctx, `show transaction_isolation`).Scan(&level)
 			})
 			return fmt.Sprint(n, " ", level), err
 		}, touch, idem.NoRetry(noOrder), "1 read committed"},
 		{"a requeue", "set state = 'pending'", parked, func(s *app) (string, error) {
 			var level string
-			n, err := engineOf(s.inbox).(requeuer).Requeue(s.Context(), idem.Filter{IDs: []string{"e1"}}, func(ctx context.Context, tx pgx.Tx, _ []string) error {
+			n, err := engineOf(s.Inbox).(requeuer).Requeue(s.Context(), idem.Filter{IDs: []string{"e1"}}, func(ctx context.Context, tx pgx.Tx, _ []string) error {
 				return tx.QueryRow(ctx, `show transaction_isolation`).Scan(&level)
 			})
 			return fmt.Sprint(n, " ", level), err
 		}, touch, idem.NoRetry(noOrder), "1 read committed"},
 		{"an import", "select distinct on (event)", nil, func(s *app) (string, error) {
-			sum, err := operator.New(s.first, "ana").Import(s.Context(), "", all(doneBefore("e1", "e2")...), "")
+			sum, err := operator.New(s.First, "ana").Import(s.Context(), "", all(doneBefore("e1", "e2")...), "")
 			return fmt.Sprint(sum.Stored), err
 		}, fmt.Sprintf(insert, 1, "pending"), nil, "1"},
 	} {
@@ -87,11 +87,11 @@ func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing
 					p.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
 					p.ConnConfig.RuntimeParams["application_name"] = "gated"
 				})).openInbox()
-				s.on(func(context.Context, pgx.Tx, *note) error { return c.fails })
+				s.On(func(context.Context, pgx.Tx, *note) error { return c.fails })
 				if c.prepare != nil {
 					c.prepare(s)
 				}
-				other.exec(fmt.Sprintf(gate, "'"+strings.ReplaceAll(c.phrase, "'", "''")+"'"))
+				other.Exec(fmt.Sprintf(gate, "'"+strings.ReplaceAll(c.phrase, "'", "''")+"'"))
 				type answer struct {
 					what string
 					err  error
@@ -101,11 +101,11 @@ func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing
 					what, err := c.act(s)
 					acted <- answer{what, err}
 				}()
-				other.until(`select is_called from arrived`)
-				other.exec(c.meanwhile)
-				other.exec(`select nextval('opened')`)
+				other.Until(`select is_called from arrived`)
+				other.Exec(c.meanwhile)
+				other.Exec(`select nextval('opened')`)
 				if a := <-acted; a.what != c.want || a.err != nil && a.what != string(idem.Parked) {
-					t.Errorf("it came to %q, %v, want %q\n%s", a.what, a.err, c.want, s.logged())
+					t.Errorf("it came to %q, %v, want %q\n%s", a.what, a.err, c.want, s.Logged())
 				}
 			})
 		}
@@ -125,19 +125,19 @@ func TestEventThatIsHeldBackWhileAnEarlierOneIsMarkedGoesOnAtEveryDefaultIsolati
 				p.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
 				p.ConnConfig.RuntimeParams["application_name"] = "gated"
 			}))
-			s.on(pay)
-			s.store(letter("a", "o", 1))
-			other.exec(fmt.Sprintf(gate, `'set state = ''done'''`))
-			defer s.start(s.inbox)()
-			other.until(`select is_called from arrived`)
-			other.store(letter("b", "o", 2))
+			s.On(pay)
+			s.Store(letter("a", "o", 1))
+			other.Exec(fmt.Sprintf(gate, `'set state = ''done'''`))
+			defer s.Start(s.Inbox)()
+			other.Until(`select is_called from arrived`)
+			other.Store(letter("b", "o", 2))
 			for held := false; !held; held = queryOne[bool](other, `select due_at is null from idem_payloads where event = 'notes//b'`) {
-				if _, err := store.ClaimEvents(t.Context(), other.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2}); err != nil {
+				if _, err := store.ClaimEvents(t.Context(), other.Pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			other.exec(`select nextval('opened')`)
-			s.wantWorked(idem.Done)
+			other.Exec(`select nextval('opened')`)
+			s.WantWorked(idem.Done)
 			if stuck := queryOne[bool](other, `select exists (select from idem_payloads where due_at is null)`); stuck {
 				t.Error("b is held back behind nothing")
 			}
@@ -151,9 +151,9 @@ func TestConcurrentDuplicatesHaveOneEffectAtEveryDefaultIsolation(t *testing.T) 
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
 			s := isolated(t, level)
-			other := s.newFirst()
-			delivered := s.startDeliveryUntil(func(ctx context.Context) error {
-				for before := s.pool.Stat().AcquireCount(); s.pool.Stat().AcquireCount() < before+2 && ctx.Err() == nil; pause() {
+			other := s.NewFirst()
+			delivered := s.StartDeliveryUntil(func(ctx context.Context) error {
+				for before := s.Pool.Stat().AcquireCount(); s.Pool.Stat().AcquireCount() < before+2 && ctx.Err() == nil; pause() {
 				}
 				return ctx.Err() // the other delivery has tried twice to have its turn
 			})
@@ -161,7 +161,7 @@ func TestConcurrentDuplicatesHaveOneEffectAtEveryDefaultIsolation(t *testing.T) 
 				t.Errorf("the duplicate's outcome is %s, %v, want duplicate", outcome, err)
 			}
 			delivered()
-			s.wantEffects(1)
+			s.WantEffects(1)
 		})
 	}
 }
@@ -173,7 +173,7 @@ func TestConcurrentDuplicatesWithoutAHandlerAreStoredOnceAtEveryDefaultIsolation
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
 			s := isolated(t, level)
-			first, err := s.pool.Begin(t.Context())
+			first, err := s.Pool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,18 +185,18 @@ func TestConcurrentDuplicatesWithoutAHandlerAreStoredOnceAtEveryDefaultIsolation
 			}
 			var duplicate sync.WaitGroup
 			duplicate.Go(func() {
-				s.wantAnswer(newBody, http.StatusOK)
+				s.WantAnswer(newBody, http.StatusOK)
 			})
-			if err := s.await(t.Context(), blocked); err != nil {
+			if err := s.Await(t.Context(), blocked); err != nil {
 				t.Fatal(err)
 			}
 			if err := first.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			duplicate.Wait()
-			s.wantAnswer(newBody, http.StatusOK)
-			s.wantState("e1", idem.StateUnhandled)
-			s.wantPayload("e1", "") // the first one's
+			s.WantAnswer(newBody, http.StatusOK)
+			s.WantState("e1", idem.StateUnhandled)
+			s.WantPayload("e1", "") // the first one's
 		})
 	}
 }
@@ -209,29 +209,29 @@ func TestClockOfTheDatabaseMayBeWrong(t *testing.T) {
 		t.Run(ahead, func(t *testing.T) {
 			t.Parallel()
 			s := appWithClock(t, ahead)
-			s.on(pay)
+			s.On(pay)
 			for range 2 {
-				s.wantAnswer(paid("e1"), http.StatusOK)
-				s.wantAnswer(`{"id":"e2","type":"new"}`, http.StatusOK)
+				s.WantAnswer(paid("e1"), http.StatusOK)
+				s.WantAnswer(`{"id":"e2","type":"new"}`, http.StatusOK)
 			}
-			s.wantEffects(1)
+			s.WantEffects(1)
 			const wrong = `select count(*) from idem_events
 				where received_at - $1::interval between pg_catalog.now() - interval '30 minutes' and pg_catalog.now()`
 			if n := queryOne[int](s, wrong, ahead); n != 2 {
 				t.Fatalf("%d of the stored times are wrong, want 2", n)
 			}
-			stats, err := s.first.Stats(t.Context())
+			stats, err := s.First.Stats(t.Context())
 			if oldest := stats.Unhandled.Oldest; err != nil || oldest < 0 || oldest > 30*time.Minute {
 				t.Errorf("Stats = %+v, %v, want an unhandled event that has just come", stats, err)
 			}
-			if n, err := s.first.Prune(t.Context()); n != 0 || err != nil {
+			if n, err := s.First.Prune(t.Context()); n != 0 || err != nil {
 				t.Errorf("Prune = %d, %v, and nothing is old", n, err)
 			}
-			s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
-			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
-			s.exec(`update idem_events set received_at = received_at - interval '50 days'`)
-			s.exec(`delete from idem_prunes`) // as if they had been there
-			s.wantPruned(s.first, 2)
+			s.Deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
+			s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+			s.Exec(`update idem_events set received_at = received_at - interval '50 days'`)
+			s.Exec(`delete from idem_prunes`) // as if they had been there
+			s.wantPruned(s.First, 2)
 		})
 	}
 }

@@ -22,7 +22,7 @@ func TestEventWhoseRowIsHeldCostsNoConnection(t *testing.T) {
 	url := idemtest.URL(t)
 	other := openApp(t, openPool(t, url, func(*pgxpool.Config) {}))
 	s := openInboxApp(t, openPool(t, url, func(c *pgxpool.Config) { c.MaxConns = 1 }))
-	held, err := other.pool.Begin(t.Context())
+	held, err := other.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,13 +30,13 @@ func TestEventWhoseRowIsHeldCostsNoConnection(t *testing.T) {
 	if _, err := held.Exec(t.Context(), `insert into idem_events (event, type, key, state) values ('notes//e1', 'paid', 'o1', 'done')`); err != nil {
 		t.Fatal(err)
 	}
-	before := s.pool.Stat()
+	before := s.Pool.Stat()
 	accepted := make(chan error, 1)
 	go func() {
-		_, err := s.inbox.Accept(s.Context(), letter("e1", "o1", 0))
+		_, err := s.Inbox.Accept(s.Context(), letter("e1", "o1", 0))
 		accepted <- err
 	}()
-	for s.pool.Stat().AcquireCount() < before.AcquireCount()+5 {
+	for s.Pool.Stat().AcquireCount() < before.AcquireCount()+5 {
 		pause()
 	}
 	if err := held.Commit(t.Context()); err != nil {
@@ -45,7 +45,7 @@ func TestEventWhoseRowIsHeldCostsNoConnection(t *testing.T) {
 	if err := <-accepted; err != nil {
 		t.Error(err)
 	}
-	if n := s.pool.Stat().NewConnsCount() - before.NewConnsCount(); n > 0 {
+	if n := s.Pool.Stat().NewConnsCount() - before.NewConnsCount(); n > 0 {
 		t.Errorf("%d connections were made anew", n)
 	}
 }
@@ -72,10 +72,10 @@ func TestTransactionPoolingWorks(t *testing.T) {
 				c.MaxConns = 8
 				c.ConnConfig.DefaultQueryExecMode = mode
 			}))
-			s.first.KeepPayloads = true
+			s.First.KeepPayloads = true
 			var mu sync.Mutex
 			backends := make(map[int]bool)
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				var backend int
 				var lockTimeout string
 				err := tx.QueryRow(ctx, `select pg_backend_pid(), current_setting('lock_timeout')`).Scan(&backend, &lockTimeout)
@@ -90,14 +90,14 @@ func TestTransactionPoolingWorks(t *testing.T) {
 			var deliveries sync.WaitGroup
 			for _, id := range []string{"e1", "e2", "e3", "e4", "e5", "e6"} {
 				for range 2 {
-					deliveries.Go(func() { s.wantAnswer(paid(id), http.StatusOK) })
+					deliveries.Go(func() { s.WantAnswer(paid(id), http.StatusOK) })
 				}
 			}
 			deliveries.Wait()
 			// All may have run in one session: the next one has only the other.
 			var held [2]pgx.Tx
 			for n := range held {
-				if held[n], err = s.pool.Begin(t.Context()); err != nil {
+				if held[n], err = s.Pool.Begin(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				var backend int
@@ -109,18 +109,18 @@ func TestTransactionPoolingWorks(t *testing.T) {
 				}
 			}
 			_ = held[1].Rollback(t.Context())
-			s.wantAnswer(paid("e7"), http.StatusOK)
+			s.WantAnswer(paid("e7"), http.StatusOK)
 			_ = held[0].Rollback(t.Context())
-			s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
-			s.wantAnswer(`{"id":"odd","type":"it's $1"}`, http.StatusOK)
-			s.wantEffects(7)
-			if stats, err := s.first.Stats(t.Context()); err != nil || stats.Unhandled.Events != 2 {
+			s.WantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
+			s.WantAnswer(`{"id":"odd","type":"it's $1"}`, http.StatusOK)
+			s.WantEffects(7)
+			if stats, err := s.First.Stats(t.Context()); err != nil || stats.Unhandled.Events != 2 {
 				t.Errorf("Stats = %+v, %v, want two unhandled", stats, err)
 			}
-			s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
-			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Unhandled: 1})
-			s.exec(`update idem_events set received_at = '2020-01-01'`)
-			s.wantPruned(s.first, 9)
+			s.Deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
+			s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Unhandled: 1})
+			s.Exec(`update idem_events set received_at = '2020-01-01'`)
+			s.wantPruned(s.First, 9)
 			if len(backends) != 2 {
 				t.Errorf("the handlers ran in %d sessions, want 2", len(backends))
 			}

@@ -26,25 +26,25 @@ import (
 func TestListTakesWhatItsFilterSays(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(refuseBad)
-	s.wantAnswer(paid("done"), http.StatusOK)
-	s.openInbox().store(letter("bad1", "o1", 0), letter("bad2", "o3", 0))
-	s.drain(2)
-	s.wantAnswer(`{"id":"with/slash","type":"new","order":"o2"}`, http.StatusOK)
+	s.On(refuseBad)
+	s.WantAnswer(paid("done"), http.StatusOK)
+	s.openInbox().Store(letter("bad1", "o1", 0), letter("bad2", "o3", 0))
+	s.Drain(2)
+	s.WantAnswer(`{"id":"with/slash","type":"new","order":"o2"}`, http.StatusOK)
 	for _, account := range []string{"a/b", "100%"} {
-		if outcome, err := s.first.Accept(t.Context(), in(account, identify([]byte(newBody)))); outcome != idem.Unhandled {
+		if outcome, err := s.First.Accept(t.Context(), in(account, identify([]byte(newBody)))); outcome != idem.Unhandled {
 			t.Fatal(outcome, err)
 		}
 	}
-	s.store(letter("pending", "o1", 0))
-	if n, err := s.first.Discard(t.Context(), idem.Filter{IDs: []string{"bad2"}}, "test"); n != 1 || err != nil {
+	s.Store(letter("pending", "o1", 0))
+	if n, err := s.First.Discard(t.Context(), idem.Filter{IDs: []string{"bad2"}}, "test"); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	s.exec(`insert into idem_events (event, type, key, state) values ('notes2//other', 'new', '', 'parked')`)
-	s.exec(`insert into idem_payloads (event, source, received_at, body) values ('notes2//other', 'notes2', now(), '')`)
+	s.Exec(`insert into idem_events (event, type, key, state) values ('notes2//other', 'new', '', 'parked')`)
+	s.Exec(`insert into idem_payloads (event, source, received_at, body) values ('notes2//other', 'notes2', now(), '')`)
 	// The order is that of arrival, whatever the names are.
 	for _, table := range []string{"idem_events", "idem_payloads"} {
-		s.exec(`update ` + table + ` set received_at = '2026-11-20 00:00+00' where event = 'notes//with/slash'`)
+		s.Exec(`update ` + table + ` set received_at = '2026-11-20 00:00+00' where event = 'notes//with/slash'`)
 	}
 
 	every := []idem.State{
@@ -78,10 +78,10 @@ func TestListTakesWhatItsFilterSays(t *testing.T) {
 		"two narrow more":        {idem.Filter{Types: []string{"new"}, Keys: []string{"o1"}, Scopes: []string{"a/b", ""}}, []string{"a/b e1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, ids(s.listed(c.filter))); diff != "" {
+			if diff := cmp.Diff(c.want, ids(s.Listed(c.filter))); diff != "" {
 				t.Error("List (-want +got):\n" + diff)
 			}
-			if n, err := operator.New(s.first, "").Count(t.Context(), c.filter); n != int64(len(c.want)) || err != nil {
+			if n, err := operator.New(s.First, "").Count(t.Context(), c.filter); n != int64(len(c.want)) || err != nil {
 				t.Errorf("Count = %d, %v, want %d", n, err, len(c.want))
 			}
 			slices.Reverse(c.want)
@@ -96,26 +96,26 @@ func TestListTakesWhatItsFilterSays(t *testing.T) {
 func TestGetAndOfKeyReturnEventsInEveryState(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.inbox.KeepPayloads = true
-	s.on(refuseBad)
-	s.store(letter("done", "o1", 1), letter("bad1", "o1", 2), letter("behind", "o1", 3), letter("other", "o2", 1),
+	s.Inbox.KeepPayloads = true
+	s.On(refuseBad)
+	s.Store(letter("done", "o1", 1), letter("bad1", "o1", 2), letter("behind", "o1", 3), letter("other", "o2", 1),
 		in("shop/1", letter("done", "o1", 1)))
-	s.drain()
-	all, err := operator.New(s.inbox, "").OfKey(t.Context(), []string{""}, "o1", 10)
+	s.Drain()
+	all, err := operator.New(s.Inbox, "").OfKey(t.Context(), []string{""}, "o1", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"done", "bad1", "behind"}, ids(all)); diff != "" {
 		t.Error("OfKey (-want +got):\n" + diff)
 	}
-	if some, err := operator.New(s.inbox, "").OfKey(t.Context(), []string{""}, "o1", 2); !slices.Equal(ids(some), []string{"bad1", "behind"}) || err != nil {
+	if some, err := operator.New(s.Inbox, "").OfKey(t.Context(), []string{""}, "o1", 2); !slices.Equal(ids(some), []string{"bad1", "behind"}) || err != nil {
 		t.Errorf("OfKey of two = %v, %v, want the latest", ids(some), err)
 	}
-	if none, err := operator.New(s.inbox, "").OfKey(t.Context(), []string{"shop"}, "o1", 10); len(none) != 0 || err != nil {
+	if none, err := operator.New(s.Inbox, "").OfKey(t.Context(), []string{"shop"}, "o1", 10); len(none) != 0 || err != nil {
 		t.Errorf("OfKey of another account = %v, %v", ids(none), err)
 	}
 	for _, want := range all {
-		got, ok, err := operator.New(s.inbox, "").Lookup(t.Context(), "", want.ID)
+		got, ok, err := operator.New(s.Inbox, "").Lookup(t.Context(), "", want.ID)
 		if !ok || err != nil {
 			t.Fatal(ok, err)
 		}
@@ -126,10 +126,10 @@ func TestGetAndOfKeyReturnEventsInEveryState(t *testing.T) {
 			t.Errorf("the payload of %s is %q", got.ID, got.Payload)
 		}
 	}
-	if got, ok, err := operator.New(s.inbox, "").Lookup(t.Context(), "shop/1", "done"); !ok || got.State != idem.StateDone || got.Scope != "shop/1" || err != nil {
+	if got, ok, err := operator.New(s.Inbox, "").Lookup(t.Context(), "shop/1", "done"); !ok || got.State != idem.StateDone || got.Scope != "shop/1" || err != nil {
 		t.Errorf("Lookup = %+v, %t, %v", got, ok, err)
 	}
-	if got, ok, err := operator.New(s.inbox, "").Lookup(t.Context(), "", "nobody"); ok || err != nil {
+	if got, ok, err := operator.New(s.Inbox, "").Lookup(t.Context(), "", "nobody"); ok || err != nil {
 		t.Errorf("Lookup = %+v, %t, %v, want nothing", got, ok, err)
 	}
 }
@@ -137,25 +137,25 @@ func TestGetAndOfKeyReturnEventsInEveryState(t *testing.T) {
 func TestListTellsWhatIsStored(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	s.On(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	s.openInbox()
 	e := in("shop/1", letter("e1", "o1", 0))
 	e.OccurredAt = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	s.store(e)
-	s.drain(1)
-	s.exec(`update idem_events set crashes = 2, received_at = '2026-11-20 11:00Z'`)
-	s.exec(`update idem_payloads set due_at = '2026-11-20 12:00Z'`)
+	s.Store(e)
+	s.Drain(1)
+	s.Exec(`update idem_events set crashes = 2, received_at = '2026-11-20 11:00Z'`)
+	s.Exec(`update idem_payloads set due_at = '2026-11-20 12:00Z'`)
 	want := []idem.StoredEvent{{
 		Event: e, State: idem.StatePending, Attempts: 1, Crashes: 2, LastError: "no such order",
 		ReceivedAt: time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC), DueAt: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
 	}}
-	got := s.listed(idem.Filter{States: []idem.State{idem.StatePending}})
+	got := s.Listed(idem.Filter{States: []idem.State{idem.StatePending}})
 	if diff := cmp.Diff(want, got, cmpopts.EquateApproxTime(0)); diff != "" {
 		t.Error("List (-want +got):\n" + diff)
 	}
-	s.exec(`update idem_events set last_error = null`)
-	s.exec(`update idem_payloads set occurred_at = null, due_at = null`)
-	got = s.listed(idem.Filter{States: []idem.State{idem.StatePending}})
+	s.Exec(`update idem_events set last_error = null`)
+	s.Exec(`update idem_payloads set occurred_at = null, due_at = null`)
+	got = s.Listed(idem.Filter{States: []idem.State{idem.StatePending}})
 	if s := got[0]; !s.OccurredAt.IsZero() || !s.DueAt.IsZero() || s.LastError != "" {
 		t.Errorf("what is not stored is listed as %+v", s)
 	}
@@ -164,10 +164,10 @@ func TestListTellsWhatIsStored(t *testing.T) {
 func TestListGoesThroughMoreThanOnePage(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.exec(`insert into idem_events (event, type, key, state, received_at)
+	s.Exec(`insert into idem_events (event, type, key, state, received_at)
 		select 'notes//' || n, 'paid', '', 'unhandled', now() - n * interval '1 second' from generate_series(1, 250) n`)
-	s.exec(`insert into idem_payloads (event, source, received_at, body) select event, 'notes', received_at, convert_to(format('{"id":%s}', to_json(split_part(event, '/', 3))), 'UTF8') from idem_events`)
-	s.on(pay)
+	s.Exec(`insert into idem_payloads (event, source, received_at, body) select event, 'notes', received_at, convert_to(format('{"id":%s}', to_json(split_part(event, '/', 3))), 'UTF8') from idem_events`)
+	s.On(pay)
 	done := []string{"30", "120", "220"} // meanwhile
 	var got, want []string
 	for n := 250; n > 0; n-- {
@@ -175,13 +175,13 @@ func TestListGoesThroughMoreThanOnePage(t *testing.T) {
 			want = append(want, fmt.Sprint(n))
 		}
 	}
-	for stored, err := range s.first.List(t.Context(), idem.Filter{}) {
+	for stored, err := range s.First.List(t.Context(), idem.Filter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(got) == 0 { // 220 is read already, with the first page
-			s.wantReplayed(idem.Filter{IDs: done}, idem.Replayed{Done: len(done)})
-			s.wantAnswer(`{"id":"late","type":"new"}`, http.StatusOK) // it was not there at the start
+			s.WantReplayed(idem.Filter{IDs: done}, idem.Replayed{Done: len(done)})
+			s.WantAnswer(`{"id":"late","type":"new"}`, http.StatusOK) // it was not there at the start
 		}
 		if want := fmt.Sprintf(`{"id":%q}`, stored.ID); string(stored.Payload) != want {
 			t.Errorf("event %s is listed with the payload %s", stored.ID, stored.Payload)
@@ -200,11 +200,11 @@ func TestListThatIsLeftEarlyHoldsNothing(t *testing.T) {
 		s.accept(fmt.Sprintf(`{"id":"%d","type":"new"}`, i), idem.Unhandled)
 	}
 	seen := 0
-	for stored, err := range s.first.List(t.Context(), idem.Filter{}) {
+	for stored, err := range s.First.List(t.Context(), idem.Filter{}) {
 		if seen++; err != nil || stored.ID != "0" {
 			t.Fatal(stored.ID, err)
 		}
-		if n := s.pool.Stat().AcquiredConns(); n != 0 {
+		if n := s.Pool.Stat().AcquiredConns(); n != 0 {
 			t.Errorf("%d connections are held while an event is looked at", n)
 		}
 		break
@@ -212,7 +212,7 @@ func TestListThatIsLeftEarlyHoldsNothing(t *testing.T) {
 	if seen != 1 {
 		t.Errorf("%d events were listed", seen)
 	}
-	s.wantEffects(0) // the connection is there
+	s.WantEffects(0) // the connection is there
 }
 
 func TestListEndsAfterItsFirstError(t *testing.T) {
@@ -222,7 +222,7 @@ func TestListEndsAfterItsFirstError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var errs []error
-	for _, err := range s.first.List(ctx, idem.Filter{}) {
+	for _, err := range s.First.List(ctx, idem.Filter{}) {
 		errs = append(errs, err)
 	}
 	if len(errs) != 1 || !errors.Is(errs[0], context.Canceled) {
@@ -234,42 +234,42 @@ func TestLookupSaysWhyAnEventOfAnInboxIsNotDone(t *testing.T) {
 	t.Parallel()
 	const noWorkers = "no workers are alive: start the program that runs the inbox, unless Inbox.Drain runs from time to time."
 	s := newInboxApp(t)
-	s.on(failBad)
-	s.inbox.MaxAttempts = 2
-	s.store(letter("e1", "o1", 1), letter("bad2", "o2", 1), letter("e3", "o2", 2), letter("e4", "o2", 3))
+	s.On(failBad)
+	s.Inbox.MaxAttempts = 2
+	s.Store(letter("e1", "o1", 1), letter("bad2", "o2", 1), letter("e3", "o2", 2), letter("e4", "o2", 3))
 	s.wantWhy("e1", operator.WhyNoWorkers, "It has been due since T, and "+noWorkers)
 	s.wantWhy("e3", operator.WhyWaits, "It waits for bad2, an earlier paid of its entity, which has been due since T, and "+noWorkers+" 1 event of its entity waits for it.")
-	s.workersElsewhere("notes")
+	s.WorkersElsewhere("notes")
 	s.wantWhy("e1", operator.WhyDue, "Nothing is wrong: it has been due since T, and workers are alive.")
 	s.wantWhy("e3", operator.WhyWaits, "It waits for bad2, an earlier paid of its entity, which has been due since T, and workers are alive. 1 event of its entity waits for it.")
 
-	s.inbox.Backoff = func(int) time.Duration { return time.Hour }
-	s.drain(2)
+	s.Inbox.Backoff = func(int) time.Duration { return time.Hour }
+	s.Drain(2)
 	s.wantWhy("e1", operator.WhyDone, "It was done at T.")
 	s.wantWhy("bad2", operator.WhyLater, "It has failed once, last with: no such order; the next attempt is at T. 2 events of its entity wait for it.")
 	s.wantWhy("e4", operator.WhyWaits, "It waits for bad2, an earlier paid of its entity, which has failed once, last with: no such order; the next attempt is at T.")
-	s.exec(`update idem_payloads set due_at = now() where event = 'notes//bad2'`)
+	s.Exec(`update idem_payloads set due_at = now() where event = 'notes//bad2'`)
 	s.wantWhy("bad2", operator.WhyDue, "It has failed once, last with: no such order; it has been due since T, and workers are alive. 2 events of its entity wait for it.")
 
-	s.drain(1)
+	s.Drain(1)
 	s.wantWhy("bad2", operator.WhyParked, "It is parked: it has failed 2 times, last with: no such order; nothing happens to it until it is replayed, requeued or discarded. 2 events of its entity wait for it.")
 	s.wantWhy("e4", operator.WhyWaits, "It waits for bad2, an earlier paid of its entity, which is parked: it has failed 2 times, last with: no such order; nothing happens to it until it is replayed, requeued or discarded.")
-	s.store(letter("late0", "o2", 0), letter("late1", "o2", 1))
-	s.exec(`update idem_payloads set occurred_at = '2020-01-01' where event = 'notes//late1'`)
+	s.Store(letter("late0", "o2", 0), letter("late1", "o2", 1))
+	s.Exec(`update idem_payloads set occurred_at = '2020-01-01' where event = 'notes//late1'`)
 	s.wantWhy("bad2", operator.WhyParked, "It is parked: it has failed 2 times, last with: no such order; nothing happens to it until it is replayed, requeued or discarded. "+
 		"Before it, late1 is to be done, which has been due since T, and workers are alive. 3 events of its entity wait for it.")
-	s.exec(`delete from idem_workers`)
+	s.Exec(`delete from idem_workers`)
 	s.wantWhy("e4", operator.WhyWaits, "It waits for late1, an earlier paid of its entity, which has been due since T, and "+noWorkers+" 1 event of its entity waits for it.")
 
-	s.wantDiscarded(idem.Filter{IDs: []string{"bad2"}}, "a test order", 1)
+	s.WantDiscarded(idem.Filter{IDs: []string{"bad2"}}, "a test order", 1)
 	s.wantWhy("bad2", operator.WhyDiscarded, "It was discarded: a test order.")
-	s.exec(`delete from idem_events where event = 'notes//late1'`)
+	s.Exec(`delete from idem_events where event = 'notes//late1'`)
 	s.wantWhy("e4", operator.WhyWaits, "It waits for late1, an earlier event of its entity, which is not in idem_events any more: somebody deleted its row; idem prune has the others go on. "+
 		"1 event of its entity waits for it. No workers are alive: "+strings.TrimPrefix(noWorkers, "no workers are alive: "))
-	s.exec(`delete from idem_payloads where event = 'notes//e3'`)
+	s.Exec(`delete from idem_payloads where event = 'notes//e3'`)
 	s.wantWhy("e3", operator.WhyNoBody, "It has no body any more: somebody deleted its row of idem_payloads; delete that of idem_events, too, and have the provider deliver it again. "+
 		"No workers are alive: "+strings.TrimPrefix(noWorkers, "no workers are alive: "))
-	if l, ok, err := operator.New(s.inbox, "").Lookup(t.Context(), "shop/1", "e1"); ok || err != nil {
+	if l, ok, err := operator.New(s.Inbox, "").Lookup(t.Context(), "shop/1", "e1"); ok || err != nil {
 		t.Errorf("Lookup of another account = %+v, %t, %v", l, ok, err)
 	}
 }
@@ -278,15 +278,15 @@ func TestLookupSaysWhichProcessWorksOnAnEvent(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	entered, release := make(chan struct{}), make(chan struct{})
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "slow" {
 			entered <- struct{}{}
 			<-release
 		}
 		return pay(ctx, tx, n)
 	})
-	s.store(letter("slow", "o1", 1), letter("e2", "o1", 2))
-	stop := s.start(s.inbox)
+	s.Store(letter("slow", "o1", 1), letter("e2", "o1", 2))
+	stop := s.Start(s.Inbox)
 	<-entered
 	host, _ := os.Hostname()
 	process := fmt.Sprintf("process %d on %s", os.Getpid(), host)
@@ -299,16 +299,16 @@ func TestLookupSaysWhichProcessWorksOnAnEvent(t *testing.T) {
 		t.Errorf("of %d workers the claim is (-want +got):\n%s%v", l.Workers, diff, l.Claim)
 	}
 	release <- struct{}{}
-	s.wantWorked(idem.Done, idem.Done)
+	s.WantWorked(idem.Done, idem.Done)
 	stop()
 
-	s.workersElsewhere("notes")
-	s.store(letter("e3", "o3", 1))
-	s.exec(`insert into idem_workers values (8, 'notes', 'shop-2', 9, now(), now() - interval '1 minute')`)
-	s.exec(`update idem_events set claimed_by = 8, claimed_at = now(), crashes = 1 where event = 'notes//e3'`)
+	s.WorkersElsewhere("notes")
+	s.Store(letter("e3", "o3", 1))
+	s.Exec(`insert into idem_workers values (8, 'notes', 'shop-2', 9, now(), now() - interval '1 minute')`)
+	s.Exec(`update idem_events set claimed_by = 8, claimed_at = now(), crashes = 1 where event = 'notes//e3'`)
 	s.wantWhy("e3", operator.WhyDied, "It was being processed from T on, by process 9 on shop-2, which has given no sign of life for 1s: other workers go on with it. "+
 		"1 process died while they processed it, or were cut off from Postgres.")
-	s.exec(`delete from idem_workers where id = 8`)
+	s.Exec(`delete from idem_workers where id = 8`)
 	s.wantWhy("e3", operator.WhyDied, "It was being processed from T on, by a process that is dead: other workers go on with it. "+
 		"1 process died while they processed it, or were cut off from Postgres.")
 }
@@ -316,12 +316,12 @@ func TestLookupSaysWhichProcessWorksOnAnEvent(t *testing.T) {
 func TestLookupSaysWhyAnEventThatReachedNoHandlerIsNotDone(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
-	s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
+	s.On(pay)
+	s.WantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
 	s.wantWhy("new", operator.WhyUnhandled, "It had no handler when it came: deploy one, then replay it, or requeue it where workers run.")
 	odd := letter("odd", "o7", 0)
 	odd.Payload = []byte(`{"id":"odd","type":"paid","order":7}`)
-	if outcome, _ := s.first.Accept(t.Context(), odd); outcome != idem.Parked {
+	if outcome, _ := s.First.Accept(t.Context(), odd); outcome != idem.Parked {
 		t.Errorf("Accept = %s", outcome)
 	}
 	if l := s.lookUp("odd"); l.Why() != operator.WhyParked || len(l.Failures) != 1 || !strings.Contains(l.Failures[0].Error, "decode") {
@@ -333,18 +333,18 @@ func TestLookupSaysWhyAnEventThatReachedNoHandlerIsNotDone(t *testing.T) {
 func TestDoneAtIsWhenTheLastAttemptBegan(t *testing.T) {
 	t.Parallel()
 	s, m := newInboxApp(t), &fixable{}
-	s.on(m.handle)
-	s.inbox.MaxAttempts = 1
-	s.store(letter("e1", "o1", 1), letter("bad2", "o2", 1))
-	s.drain(2)
-	s.endpoint(s.first, idem.StateDone)
-	s.wantAnswer(paid("e3"), http.StatusOK)
+	s.On(m.Handle)
+	s.Inbox.MaxAttempts = 1
+	s.Store(letter("e1", "o1", 1), letter("bad2", "o2", 1))
+	s.Drain(2)
+	s.endpoint(s.First, idem.StateDone)
+	s.WantAnswer(paid("e3"), http.StatusOK)
 	if l := s.lookUp("bad2"); !l.DoneAt.IsZero() {
 		t.Errorf("an event that is parked was done at %s", l.DoneAt)
 	}
-	m.fixed.Store(true)
+	m.Fixed.Store(true)
 	before := queryOne[time.Time](s, `select clock_timestamp()`)
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+	s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 	if at := s.lookUp("bad2").DoneAt; at.Before(before) || at.After(before.Add(time.Minute)) {
 		t.Errorf("it was done at %s, want it at %s or soon after", at, before)
 	}
@@ -362,22 +362,22 @@ func TestDoneAtIsWhenTheLastAttemptBegan(t *testing.T) {
 func TestTheLastFiveFailuresAreKeptUntilAnEventIsDone(t *testing.T) {
 	t.Parallel()
 	for mode, fail := range map[string]func(s *app){
-		"a worker": func(s *app) { s.store(letter("e1", "o1", 0)); s.drain(7) },
+		"a worker": func(s *app) { s.Store(letter("e1", "o1", 0)); s.Drain(7) },
 		"a worker, then replays": func(s *app) {
-			s.inbox.MaxAttempts = 1
-			s.store(letter("e1", "o1", 0))
-			s.drain(1)
+			s.Inbox.MaxAttempts = 1
+			s.Store(letter("e1", "o1", 0))
+			s.Drain(1)
 			for range 6 {
-				s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1})
+				s.WantReplayed(idem.Filter{}, idem.Replayed{Failed: 1})
 			}
 		},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			s := newInboxApp(t)
-			s.inbox.MaxAttempts = 7
+			s.Inbox.MaxAttempts = 7
 			attempt, longest := 0, strings.Repeat("é", 300)
-			s.on(func(context.Context, pgx.Tx, *note) error {
+			s.On(func(context.Context, pgx.Tx, *note) error {
 				if attempt++; attempt > 7 {
 					return nil
 				}
@@ -404,7 +404,7 @@ func TestTheLastFiveFailuresAreKeptUntilAnEventIsDone(t *testing.T) {
 			if n := queryOne[int](s, `select jsonb_array_length(failures) from idem_event_log`); n != 5 {
 				t.Errorf("the view has %d failures, want 5", n)
 			}
-			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+			s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 			if l := s.lookUp("e1"); l.State != idem.StateDone || l.Failures != nil {
 				t.Errorf("it is %s, and has %d failures left", l.State, len(l.Failures))
 			}
@@ -415,14 +415,14 @@ func TestTheLastFiveFailuresAreKeptUntilAnEventIsDone(t *testing.T) {
 func TestAccountsAreFoundByTheIDAlone(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(pay)
+	s.On(pay)
 	for _, scope := range []string{"", "a", "a-b", "a.c", "a/b", "a0", "z%", "ação"} {
-		s.store(in(scope, letter("e1", "o1", 0)), in(scope, letter("e1/x", "o1", 0)))
+		s.Store(in(scope, letter("e1", "o1", 0)), in(scope, letter("e1/x", "o1", 0)))
 	}
-	s.exec(`insert into idem_events (event, type, key, state) values ('note//e1', '', '', 'done'), ('notes2//e1', '', '', 'done'), ('notes0/a/e1', '', '', 'done')`)
-	s.drain(16)
+	s.Exec(`insert into idem_events (event, type, key, state) values ('note//e1', '', '', 'done'), ('notes2//e1', '', '', 'done'), ('notes0/a/e1', '', '', 'done')`)
+	s.Drain(16)
 	for _, id := range []string{"e1", "e1/x"} {
-		all, err := operator.New(s.inbox, "").WithID(t.Context(), id)
+		all, err := operator.New(s.Inbox, "").WithID(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -436,7 +436,7 @@ func TestAccountsAreFoundByTheIDAlone(t *testing.T) {
 			t.Error("accounts (-want +got):\n" + diff)
 		}
 	}
-	if none, err := operator.New(s.inbox, "").WithID(t.Context(), "e"); len(none) != 0 || err != nil {
+	if none, err := operator.New(s.Inbox, "").WithID(t.Context(), "e"); len(none) != 0 || err != nil {
 		t.Errorf("WithID of a part = %v, %v", none, err)
 	}
 }
@@ -445,10 +445,10 @@ func TestAccountsAreFoundByTheIDAlone(t *testing.T) {
 func TestEventsOfAnEntityAreReadByAnIndexWhereThereIsOne(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(pay)
-	s.exec(`insert into idem_events (event, type, key, state) select 'notes//' || n, 'paid', 'o' || n, 'done' from generate_series(1, 5000) n; analyze idem_events`)
+	s.On(pay)
+	s.Exec(`insert into idem_events (event, type, key, state) select 'notes//' || n, 'paid', 'o' || n, 'done' from generate_series(1, 5000) n; analyze idem_events`)
 	scan := func() int64 {
-		n, err := operator.New(s.inbox, "").ScanOfKey(t.Context())
+		n, err := operator.New(s.Inbox, "").ScanOfKey(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -457,17 +457,17 @@ func TestEventsOfAnEntityAreReadByAnIndexWhereThereIsOne(t *testing.T) {
 	if n := scan(); n != 5000 {
 		t.Errorf("OfKey reads %d events, want 5000", n)
 	}
-	s.exec(`create index partial on idem_events (key) where state = 'done'; create index other on idem_events (state, key)`)
+	s.Exec(`create index partial on idem_events (key) where state = 'done'; create index other on idem_events (state, key)`)
 	if n := scan(); n != 5000 {
 		t.Errorf("with other indexes OfKey reads %d events, want 5000", n)
 	}
-	s.exec(`create index idem_events_key on idem_events (key)`)
+	s.Exec(`create index idem_events_key on idem_events (key)`)
 	if n := scan(); n != 0 {
 		t.Errorf("with an index OfKey reads %d events", n)
 	}
-	s.store(in("shop", letter("new", "o7", 0)))
+	s.Store(in("shop", letter("new", "o7", 0)))
 	for want, scopes := range map[string][]string{"7 shop new": nil, "7": {""}, "shop new": {"shop"}} {
-		all, err := operator.New(s.inbox, "").OfKey(t.Context(), scopes, "o7", 10)
+		all, err := operator.New(s.Inbox, "").OfKey(t.Context(), scopes, "o7", 10)
 		if got := strings.Join(ids(all), " "); got != want || err != nil {
 			t.Errorf("OfKey of %q = %s, %v, want %s", scopes, got, err, want)
 		}
@@ -509,8 +509,8 @@ func TestASilenceBeginsWithTheNewestEventOfTheSource(t *testing.T) {
 func TestALookForASilenceEndsAtTheFirstEventOfIt(t *testing.T) {
 	t.Parallel()
 	s := openApp(t, idemtest.Pool(t))
-	s.exec(`insert into idem_events (event, type, key, state) select 'notes//' || n, 'paid', n, 'done' from generate_series(1, 20000) n; analyze idem_events`)
-	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+	s.Exec(`insert into idem_events (event, type, key, state) select 'notes//' || n, 'paid', n, 'done' from generate_series(1, 20000) n; analyze idem_events`)
+	err := pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error {
 		if at, err := store.SilentSince(t.Context(), inTx{tx}, "notes", time.Hour); !at.IsZero() || err != nil {
 			t.Errorf("it is silent since %s, %v", at, err)
 		}
@@ -530,7 +530,7 @@ func TestALookForASilenceEndsAtTheFirstEventOfIt(t *testing.T) {
 func (s *app) paged(f idem.Filter, n int) (all []idem.StoredEvent) {
 	s.Helper()
 	for before := (operator.Place{}); ; {
-		p, err := operator.New(s.first, "").Page(s.Context(), f, before, n)
+		p, err := operator.New(s.First, "").Page(s.Context(), f, before, n)
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -561,7 +561,7 @@ func (s *app) wantWhy(id string, why operator.Why, says string) {
 
 func (s *app) lookUp(id string) operator.Lookup {
 	s.Helper()
-	l, ok, err := operator.New(s.first, "").Lookup(s.Context(), "", id)
+	l, ok, err := operator.New(s.First, "").Lookup(s.Context(), "", id)
 	if !ok || err != nil {
 		s.Fatalf("Lookup(%s) = %t, %v", id, ok, err)
 	}

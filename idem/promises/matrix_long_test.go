@@ -47,7 +47,7 @@ func (r *rig) terminate(backend uint32) {
 	defer cancel()
 	const end = `select coalesce((select pg_terminate_backend(pid) from pg_stat_activity where pid = $1), false)`
 	for there := true; there; {
-		if err := r.app.pool.QueryRow(ctx, end, backend).Scan(&there); err != nil {
+		if err := r.app.Pool.QueryRow(ctx, end, backend).Scan(&there); err != nil {
 			r.Errorf("terminating %d: %v", backend, err)
 			return
 		}

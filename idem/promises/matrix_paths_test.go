@@ -136,7 +136,7 @@ func doneOnce(s *app, id string) { s.acceptOnce(pay, id, idem.Done) }
 // acceptOnce takes an event with a handler, without a fault.
 func (s *app) acceptOnce(h idem.Handler[*note], id string, want idem.Outcome) {
 	s.Helper()
-	p := newFirst(s.pool, path{handler: h}.source())
+	p := newFirst(s.Pool, path{handler: h}.source())
 	p.Logger = nil
 	if got, err := p.Accept(s.Context(), identify([]byte(paid(id)))); got != want {
 		s.Fatalf("the event is %s beforehand, %v, want %s", got, err, want)
@@ -146,11 +146,11 @@ func (s *app) acceptOnce(h idem.Handler[*note], id string, want idem.Outcome) {
 func parkedOnce(s *app, id string) {
 	s.Helper()
 	storedOnce(s, id)
-	i := quietInbox(s.pool, path{handler: payAndGiveUp}.source())
+	i := quietInbox(s.Pool, path{handler: payAndGiveUp}.source())
 	if err := i.Drain(s.Context()); err != nil {
 		s.Fatal(err)
 	}
-	s.wantState(id, idem.StateParked)
+	s.WantState(id, idem.StateParked)
 }
 
 func unhandledOnce(s *app, id string) { s.acceptOnce(nil, id, idem.Unhandled) }
@@ -158,10 +158,10 @@ func unhandledOnce(s *app, id string) { s.acceptOnce(nil, id, idem.Unhandled) }
 // beforeAnother leaves an event parked, and another behind it.
 func beforeAnother(s *app, id string) {
 	storedOnce(s, id)
-	s.exec(fmt.Sprintf(`update idem_events set state = 'parked', attempts = 1 where event = 'notes//%s'`, id))
-	s.exec(fmt.Sprintf(`update idem_payloads set due_at = null where event = 'notes//%s'`, id))
+	s.Exec(fmt.Sprintf(`update idem_events set state = 'parked', attempts = 1 where event = 'notes//%s'`, id))
+	s.Exec(fmt.Sprintf(`update idem_payloads set due_at = null where event = 'notes//%s'`, id))
 	storedOnce(s, behindIt(id, 1))
-	s.exec(fmt.Sprintf(`update idem_payloads set due_at = null where event = 'notes//%s'`, behindIt(id, 1)))
+	s.Exec(fmt.Sprintf(`update idem_payloads set due_at = null where event = 'notes//%s'`, behindIt(id, 1)))
 }
 
 // replayOne replays an event. One that is no longer there to be replayed is a
@@ -223,7 +223,7 @@ func aliveElsewhere(ctx context.Context, p *pgxpool.Pool) error {
 // behindClaimed leaves an event of the same entity to a worker.
 func behindClaimed(s *app, id string) {
 	storedOnce(s, "head-"+id)
-	s.claimElsewhere("head-" + id)
+	s.ClaimElsewhere("head-" + id)
 }
 
 func storeOne(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
@@ -248,7 +248,7 @@ var (
 
 func storedOnce(s *app, id string) {
 	s.Helper()
-	i := quietInbox(s.pool, path{}.source())
+	i := quietInbox(s.Pool, path{}.source())
 	if o, err := i.Accept(s.Context(), identify([]byte(paid(id)))); o != idem.Pending {
 		s.Fatalf("the event is %s beforehand, %v, want %s", o, err, idem.Pending)
 	}
@@ -327,7 +327,7 @@ func twoStored(s *app, id string) {
 // firstClaimed leaves the first event to a worker.
 func firstClaimed(s *app, id string) {
 	twoStored(s, id)
-	s.claimElsewhere(id)
+	s.ClaimElsewhere(id)
 }
 
 // claimWhileBusy is claimTwo while another process processes the first event.
@@ -386,13 +386,13 @@ func drainKeeping(ctx context.Context, p *pgxpool.Pool, source *notes, _ string)
 // secondHeldBack has the second event wait until the first promotes it.
 func secondHeldBack(s *app, id string) {
 	twoStored(s, id)
-	s.exec(fmt.Sprintf(`update idem_payloads set due_at = null where event = 'notes//%s'`, behindIt(id, 1)))
+	s.Exec(fmt.Sprintf(`update idem_payloads set due_at = null where event = 'notes//%s'`, behindIt(id, 1)))
 }
 
 // crashedOnce leaves the first event to a worker that is no more.
 func crashedOnce(s *app, id string) {
 	twoStored(s, id)
-	s.exec(fmt.Sprintf(`update idem_events set starts = 1, claimed_by = -1 where event = 'notes//%s'`, id))
+	s.Exec(fmt.Sprintf(`update idem_events set starts = 1, claimed_by = -1 where event = 'notes//%s'`, id))
 }
 
 func payAtCommit(ctx context.Context, _ pgx.Tx, n *note) error {

@@ -129,7 +129,7 @@ func (r *rig) reopen() {
 		go r.pool.Close()
 	}
 	r.proxy = new(pgproxy.Proxy)
-	r.pool = openPool(r.T, r.url, through(r.proxy))
+	r.pool = openPool(r.TB, r.url, through(r.proxy))
 }
 
 // prepare makes the next event of the path, and returns its id.
@@ -185,7 +185,7 @@ func (r *rig) finish(id string) {
 		r.finishByWorkers(id)
 		return
 	}
-	p := newFirst(r.app.pool, path{handler: pay}.source())
+	p := newFirst(r.app.Pool, path{handler: pay}.source())
 	p.Logger, p.KeepPayloads = nil, r.want == doneWhole
 	want := done
 	if p.KeepPayloads {
@@ -211,7 +211,7 @@ func (r *rig) stored(id string) (k kept) {
 		(select count(*) from effects where event = $1),
 		exists (select event from idem_payloads where event = 'notes//' || $1 union all select event from idem_archive where event = 'notes//' || $1),
 		exists (select from idem_events where event = 'notes//' || $1 and claimed_by is not null)`
-	if err := r.app.pool.QueryRow(r.Context(), look, id).Scan(&k.State, &k.Effects, &k.Body, &k.Claimed); err != nil {
+	if err := r.app.Pool.QueryRow(r.Context(), look, id).Scan(&k.State, &k.Effects, &k.Body, &k.Claimed); err != nil {
 		r.Fatal(err)
 	}
 	return k
@@ -322,9 +322,9 @@ func (r *rig) victim(step int) victim {
 // over by then, and its locks are gone.
 func (r *rig) letTimePass() {
 	r.Helper()
-	r.until(`select not exists (select from pg_stat_activity where application_name = any ($1))`, r.victims)
-	r.exec(`delete from idem_workers`)
-	r.exec(`update idem_payloads set due_at = now() where due_at > now()`)
+	r.Until(`select not exists (select from pg_stat_activity where application_name = any ($1))`, r.victims)
+	r.Exec(`delete from idem_workers`)
+	r.Exec(`update idem_payloads set due_at = now() where due_at > now()`)
 }
 
 // ids are those of a trial's events, in the order in which they are to be done.
@@ -394,7 +394,7 @@ func (r *rig) finishByWorkers(id string) {
 // event that may have crashed a process twice waits until it is alone in this one.
 func (r *rig) workOff(id string) {
 	r.Helper()
-	i := quietInbox(r.app.pool, path{handler: pay}.source())
+	i := quietInbox(r.app.Pool, path{handler: pay}.source())
 	for deadline := time.Now().Add(patience); r.left(id); {
 		r.letTimePass()
 		if err := i.Drain(r.Context()); err != nil {
@@ -423,7 +423,7 @@ func (r *rig) left(id string) bool {
 
 func (r *rig) redeliver(id string) {
 	r.Helper()
-	i := quietInbox(r.app.pool, path{handler: pay}.source())
+	i := quietInbox(r.app.Pool, path{handler: pay}.source())
 	for _, id := range r.ids(id) {
 		want := idem.Duplicate
 		if got := r.stored(id); got == unhandled || got == parked || got.State == "" { // the last one was answered 503, or not at all

@@ -47,7 +47,7 @@ func TestTenProcessesMayMigrateAtOnceAndAgain(t *testing.T) {
 		}
 		close(start)
 		starts.Wait()
-		s := &app{T: t, pool: pools[0]}
+		s := overPool(t, pools[0])
 		if definition == nil {
 			definition = s.definition()
 		}
@@ -57,8 +57,8 @@ func TestTenProcessesMayMigrateAtOnceAndAgain(t *testing.T) {
 		s.wantVersions(1)
 	}
 	s := openApp(t, pools[0])
-	s.on(pay)
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.On(pay)
+	s.WantAnswer(paid("e1"), http.StatusOK)
 }
 
 // A process that waited for another one sees what that has migrated.
@@ -67,10 +67,10 @@ func TestProcessThatWaitsForAMigrationIsDoneWithItAtEveryDefaultIsolation(t *tes
 	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
-			s := &app{T: t, pool: openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+			s := overPool(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
 				c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
-			})}
-			first, err := s.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+			}))
+			first, err := s.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,8 +79,8 @@ func TestProcessThatWaitsForAMigrationIsDoneWithItAtEveryDefaultIsolation(t *tes
 				t.Fatal(err)
 			}
 			second := make(chan error, 1)
-			go func() { second <- idem.Migrate(context.Background(), s.pool) }()
-			s.until(blocked)
+			go func() { second <- idem.Migrate(context.Background(), s.Pool) }()
+			s.Until(blocked)
 			if err := first.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -115,8 +115,8 @@ func TestMigrationsArePlainSQLThatMayRunAgain(t *testing.T) {
 		}
 	}
 	s := openApp(t, pool)
-	s.on(pay)
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.On(pay)
+	s.WantAnswer(paid("e1"), http.StatusOK)
 }
 
 func TestMigrateWithoutSchemaHasTheStatementThatMakesOne(t *testing.T) {
@@ -163,7 +163,7 @@ func TestMissingMigrationsAreNamedUntilTheyAreApplied(t *testing.T) {
 func TestLaterVersionUpgradesWithEventsInEveryState(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.everyState()
+	s.EveryState()
 	want := queryOne[[]string](s, knownRows)
 	files := later(`-- +goose Up
 		alter table idem_events add column region text not null default 'br';
@@ -172,7 +172,7 @@ func TestLaterVersionUpgradesWithEventsInEveryState(t *testing.T) {
 	var starts sync.WaitGroup
 	for range 4 { // processes of the later version
 		starts.Go(func() {
-			if err := migrateFiles(t.Context(), s.pool, files, time.Minute); err != nil {
+			if err := migrateFiles(t.Context(), s.Pool, files, time.Minute); err != nil {
 				t.Error(err)
 			}
 		})
@@ -184,38 +184,38 @@ func TestLaterVersionUpgradesWithEventsInEveryState(t *testing.T) {
 	s.wantVersions(1, 2)
 
 	// Processes of this version go on until they are replaced, and may start again.
-	if err := idem.Migrate(t.Context(), s.pool); err != nil {
+	if err := idem.Migrate(t.Context(), s.Pool); err != nil {
 		t.Error(err)
 	}
-	s.deploy(func(n *notes) {
+	s.Deploy(func(n *notes) {
 		idem.Handle(&n.Routes, "paid", pay)
 		idem.Handle(&n.Routes, "new", pay)
 	})
 	s.openInbox()
 	for _, id := range []string{"done", "kept", "discarded"} {
-		if outcome, err := s.inbox.Accept(t.Context(), letter(id, "o1", 0)); outcome != idem.Duplicate || err != nil {
+		if outcome, err := s.Inbox.Accept(t.Context(), letter(id, "o1", 0)); outcome != idem.Duplicate || err != nil {
 			t.Errorf("Accept of %s = %s, %v, want duplicate", id, outcome, err)
 		}
 	}
 	s.wantRequeued(idem.Filter{IDs: []string{"unhandled", "bad-head"}}, 2)
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1}) // bad-parked
-	s.drain(6)
+	s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1}) // bad-parked
+	s.Drain(6)
 	if n := queryOne[int](s, `select count(*) from idem_events where state not in ('done', 'discarded')`); n != 0 {
 		t.Errorf("%d events are not done", n)
 	}
-	s.wantEffects(2 + 7)
+	s.WantEffects(2 + 7)
 }
 
 func TestMigrationThatFailsChangesNothingAndNamesItsFile(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.everyState()
-	want, definition := s.contents(), s.definition()
-	err := migrateFiles(t.Context(), s.pool, later(`drop table idem_archive; alter table idem_events drop column nothing`), time.Minute)
+	s.EveryState()
+	want, definition := s.Contents(), s.definition()
+	err := migrateFiles(t.Context(), s.Pool, later(`drop table idem_archive; alter table idem_events drop column nothing`), time.Minute)
 	if err == nil || !strings.HasPrefix(err.Error(), "migrations/00002_later.sql: ") {
 		t.Errorf("Migrate = %v, want an error of the second file", err)
 	}
-	s.wantContents(want)
+	s.WantContents(want)
 	s.wantVersions(1)
 	if diff := cmp.Diff(definition, s.definition()); diff != "" {
 		t.Error("tables (-want +got):\n" + diff)
@@ -225,17 +225,17 @@ func TestMigrationThatFailsChangesNothingAndNamesItsFile(t *testing.T) {
 func TestMigratingAgainByHandChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.everyState()
-	definition, contents := s.definition(), s.contents()
+	s.EveryState()
+	definition, contents := s.definition(), s.Contents()
 	for range 2 {
 		s.runMigrations()
 	}
 	if diff := cmp.Diff(definition, s.definition()); diff != "" {
 		t.Error("tables (-want +got):\n" + diff)
 	}
-	s.wantContents(contents)
+	s.WantContents(contents)
 
-	byHand := &app{T: t, pool: idemtest.Pool(t)} // without Migrate at all
+	byHand := overPool(t, idemtest.Pool(t)) // without Migrate at all
 	byHand.runMigrations()
 	if diff := cmp.Diff(definition, byHand.definition()); diff != "" {
 		t.Error("tables made by hand (-want +got):\n" + diff)
@@ -278,14 +278,14 @@ func TestMigrationBehindALongTransactionHoldsUpNoDelivery(t *testing.T) {
 	s := newInboxApp(t)
 	reader, _ := s.reader()
 	migrated := make(chan error, 1)
-	go func() { migrated <- migrateFiles(t.Context(), s.pool, later(addColumn), time.Minute) }()
+	go func() { migrated <- migrateFiles(t.Context(), s.Pool, later(addColumn), time.Minute) }()
 	for n := range testkit.Size(1, 3) { // tries of the migration, each of which events wait for a moment
-		s.until(waitsForTables)
+		s.Until(waitsForTables)
 		begun := time.Now()
-		if o, err := s.inbox.Accept(t.Context(), letter(strconv.Itoa(n), "o1", 0)); o != idem.Pending || err != nil {
+		if o, err := s.Inbox.Accept(t.Context(), letter(strconv.Itoa(n), "o1", 0)); o != idem.Pending || err != nil {
 			t.Errorf("Accept behind the migration = %s, %v after %s, want pending", o, err, time.Since(begun))
 		}
-		s.until(`select not (` + strings.TrimPrefix(waitsForTables, "select ") + `)`)
+		s.Until(`select not (` + strings.TrimPrefix(waitsForTables, "select ") + `)`)
 	}
 	select {
 	case err := <-migrated:
@@ -307,10 +307,10 @@ func TestMigrationThatGetsNoLockNamesTheSessionInFront(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	migrated := make(chan error, 1)
-	go func() { migrated <- migrateFiles(ctx, s.pool, later(addColumn), time.Minute) }()
-	s.until(waitsForTables)
-	s.until(`select not (` + strings.TrimPrefix(waitsForTables, "select ") + `)`)
-	s.until(waitsForTables) // again: it has seen who is in front
+	go func() { migrated <- migrateFiles(ctx, s.Pool, later(addColumn), time.Minute) }()
+	s.Until(waitsForTables)
+	s.Until(`select not (` + strings.TrimPrefix(waitsForTables, "select ") + `)`)
+	s.Until(waitsForTables) // again: it has seen who is in front
 	cancel()
 	err := <-migrated
 	if want := "pg_terminate_backend(" + strconv.Itoa(int(pid)) + ")"; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "nothing was changed") {
@@ -329,7 +329,7 @@ func TestMigrationThatGetsNoLockNamesTheSessionOfAnotherRole(t *testing.T) {
 	if err := idem.Migrate(t.Context(), role); err != nil {
 		t.Fatal(err)
 	}
-	reader := &app{T: t, pool: owner}
+	reader := overPool(t, owner)
 	_, pid := reader.reader()
 	err := migrateFiles(t.Context(), role, later(addColumn), 0)
 	if want := "pg_terminate_backend(" + strconv.Itoa(int(pid)) + ")"; err == nil || !strings.Contains(err.Error(), want) {
@@ -341,32 +341,9 @@ func TestMigrationThatGetsNoLockNamesTheSessionOfAnotherRole(t *testing.T) {
 func TestMigrationThatHasItsLocksIsNotCutOff(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	if err := migrateFiles(t.Context(), s.pool, later(`alter table idem_events add column region text; select pg_sleep(0.1)`), time.Nanosecond); err != nil {
+	if err := migrateFiles(t.Context(), s.Pool, later(`alter table idem_events add column region text; select pg_sleep(0.1)`), time.Nanosecond); err != nil {
 		t.Error(err)
 	}
-}
-
-// everyState stores events in every state that there is, and in every place of a
-// lane.
-func (s *app) everyState() {
-	s.Helper()
-	m := &fixable{}
-	s.on(m.handle)
-	s.openInbox()
-	s.wantAnswer(paid("done"), http.StatusOK)
-	s.wantAnswer(`{"id":"done","type":"paid","order":"another body"}`, http.StatusOK)
-	s.first.KeepPayloads = true
-	s.wantAnswer(paid("kept"), http.StatusOK)
-	s.store(identify([]byte(paid("bad-parked"))))
-	s.drain(1)
-	s.wantAnswer(`{"id":"unhandled","type":"new","order":"o1"}`, http.StatusOK)
-	s.wantAnswer(`{"id":"discarded","type":"new","order":"o1"}`, http.StatusOK)
-	s.wantDiscarded(idem.Filter{IDs: []string{"discarded"}}, "a test", 1)
-	s.store(letter("bad-head", "a", 1), letter("behind", "a", 2))
-	s.drain(1)
-	s.store(letter("due", "b", 0), letter("claimed", "c", 0), letter("failing", "d", 0))
-	s.exec(`update idem_events set starts = 1, claimed_by = -1 where event like '%claimed'`)
-	s.exec(`update idem_events set attempts = 2, last_error = 'x' where event like '%failing'`)
 }
 
 // Columns that this version knows: a later one may have more.
@@ -418,7 +395,7 @@ func (s *app) runMigrations() {
 		if err != nil {
 			s.Fatal(err)
 		}
-		s.exec(string(statements))
+		s.Exec(string(statements))
 	}
 }
 
@@ -428,7 +405,7 @@ const waitsForTables = `select exists (select from pg_locks where not granted an
 // reader begins a transaction that reads the tables, as pg_dump does, until its connection is closed.
 func (s *app) reader() (conn *pgx.Conn, pid uint32) {
 	s.Helper()
-	conn = s.session(`begin; select count(*) from idem_events; select count(*) from idem_audit`)
+	conn = s.Session(`begin; select count(*) from idem_events; select count(*) from idem_audit`)
 	return conn, conn.PgConn().PID()
 }
 

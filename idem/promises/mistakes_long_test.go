@@ -32,21 +32,21 @@ func TestHandlerThatCommitsOnTheConnectionHasDoneItsEvent(t *testing.T) {
 					_, err := tx.Conn().Exec(ctx, sql)
 					return err
 				})
-				w.deliver(paid("e1"))
+				w.Deliver(paid("e1"))
 				if w.inbox {
-					if o := w.next(); o.Outcome != idem.Duplicate || o.Err == nil || !strings.Contains(o.Err.Error(), ended) {
+					if o := w.Next(); o.Outcome != idem.Duplicate || o.Err == nil || !strings.Contains(o.Err.Error(), ended) {
 						t.Errorf("the outcome is %s, %v, want a duplicate, and what the handler did wrong", o.Outcome, o.Err)
 					}
 				}
-				if !strings.Contains(w.logged(), ended) {
-					t.Error("the log does not tell what the handler did wrong:\n" + w.logged())
+				if !strings.Contains(w.Logged(), ended) {
+					t.Error("the log does not tell what the handler did wrong:\n" + w.Logged())
 				}
-				w.look.wantState("e1", idem.StateDone)
-				w.look.wantPayload("e1", "")
-				w.wantAnswer(paid("e1"), http.StatusOK)
-				w.look.wantEffects(1)
+				w.look.WantState("e1", idem.StateDone)
+				w.look.WantPayload("e1", "")
+				w.WantAnswer(paid("e1"), http.StatusOK)
+				w.look.WantEffects(1)
 				w.does("e2")
-				w.look.wantEffects(2)
+				w.look.WantEffects(2)
 			})
 		})
 	}

@@ -53,7 +53,7 @@ func TestPostgresMayAskToRunTheHandlerAgain(t *testing.T) {
 					return nil
 				})
 				w.does("e1")
-				w.look.wantRow("e1", "attempts", "0")
+				w.look.WantRow("e1", "attempts", "0")
 				if got := queryOne[string](w.look, `select event from effects`); got != "e1" || runs != 3 {
 					t.Errorf("effect of %q after %d runs, want e1 after 3", got, runs)
 				}
@@ -75,7 +75,7 @@ func eachWay(t *testing.T, test func(*testing.T, *way)) {
 		t.Parallel()
 		pool, look := openForMistakes(t)
 		s := openInboxApp(t, pool)
-		s.inbox.Workers = 1
+		s.Inbox.Workers = 1
 		test(t, &way{app: s, inbox: true, failed: idem.StatePending, look: look})
 	})
 }
@@ -90,11 +90,11 @@ type way struct {
 
 // begin has the handler h process events. Each attempt may take as long as limit.
 func (w *way) begin(limit time.Duration, h idem.Handler[*note]) {
-	w.on(h)
-	w.first.AnswerWithin, w.first.Timeout = limit, limit
+	w.On(h)
+	w.First.AnswerWithin, w.First.Timeout = limit, limit
 	if w.inbox {
-		w.app.inbox.Timeout = limit
-		w.start(w.app.inbox)
+		w.app.Inbox.Timeout = limit
+		w.Start(w.app.Inbox)
 	}
 }
 
@@ -102,10 +102,10 @@ func (w *way) begin(limit time.Duration, h idem.Handler[*note]) {
 func (w *way) fails(id string) {
 	w.Helper()
 	if !w.inbox {
-		w.wantAnswer(paid(id), http.StatusServiceUnavailable)
+		w.WantAnswer(paid(id), http.StatusServiceUnavailable)
 		return
 	}
-	w.wantAnswer(paid(id), http.StatusOK)
+	w.WantAnswer(paid(id), http.StatusOK)
 	w.wantAttempt(id, idem.Retrying)
 }
 
@@ -115,16 +115,16 @@ func (w *way) again(id string) {
 	if w.inbox {
 		w.wantAttempt(id, idem.Done)
 	} else {
-		w.wantAnswer(paid(id), http.StatusOK)
+		w.WantAnswer(paid(id), http.StatusOK)
 	}
-	w.look.wantState(id, idem.StateDone)
+	w.look.WantState(id, idem.StateDone)
 }
 
 // does sends an event that is done at once.
 func (w *way) does(id string) {
 	w.Helper()
 	if w.inbox {
-		w.wantAnswer(paid(id), http.StatusOK)
+		w.WantAnswer(paid(id), http.StatusOK)
 	}
 	w.again(id)
 }
@@ -132,8 +132,8 @@ func (w *way) does(id string) {
 // wantAttempt waits for the next attempt of workers at an event.
 func (w *way) wantAttempt(id string, want idem.Outcome) {
 	w.Helper()
-	o := w.next()
-	for ; o.Event.ID != id; o = w.next() { // of a test that has failed
+	o := w.Next()
+	for ; o.Event.ID != id; o = w.Next() { // of a test that has failed
 	}
 	if o.Outcome != want {
 		w.Fatalf("the outcome of %s is %s (%v), want %s", id, o.Outcome, o.Err, want)
@@ -144,15 +144,15 @@ func (w *way) wantAttempt(id string, want idem.Outcome) {
 // those that there were.
 func (w *way) wantFailed(id, says string, effects int) {
 	w.Helper()
-	w.look.wantEffects(effects)
+	w.look.WantEffects(effects)
 	if !w.inbox {
-		w.look.wantState(id, "")
+		w.look.WantState(id, "")
 		if said := w.said(id); !strings.Contains(said, says) {
 			w.Errorf("its error is %q, want it to say %q", said, says)
 		}
 		return
 	}
-	w.look.wantRow(id, "(state, attempts, crashes)", fmt.Sprintf("(%s,1,0)", w.failed))
+	w.look.WantRow(id, "(state, attempts, crashes)", fmt.Sprintf("(%s,1,0)", w.failed))
 	if said := queryOne[string](w.look, `select coalesce(last_error, '') from idem_events where event = 'notes//' || $1`, id); !strings.Contains(said, says) {
 		w.Errorf("its error is %q, want it to say %q", said, says)
 	}
@@ -160,9 +160,7 @@ func (w *way) wantFailed(id, says string, effects int) {
 
 // said returns the last error that the observer was told of an event.
 func (w *way) said(id string) (text string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, o := range w.observed {
+	for _, o := range w.Observed() {
 		if o.Event.ID == id && o.Err != nil {
 			text = o.Err.Error()
 		}
@@ -203,10 +201,10 @@ func (w *way) make(limit time.Duration, all ...mistake) {
 	report := func(to *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
-		w.T, w.look.T = to, to
+		w.TB, w.look.TB = to, to
 	}
 	for n, m := range all {
-		all := w.T
+		all := w.TB.(*testing.T)
 		all.Run(m.name, func(t *testing.T) {
 			report(t)
 			defer report(all)
@@ -219,7 +217,7 @@ func (w *way) make(limit time.Duration, all ...mistake) {
 				t.Errorf("the handler ran %d times, want 2", runs[name(n)])
 			}
 			effects += 2
-			w.look.wantEffects(effects)
+			w.look.WantEffects(effects)
 			if t.Failed() {
 				t.Log("it is wrong because " + m.reason)
 			}
@@ -240,7 +238,7 @@ func openForMistakes(t *testing.T) (pool *pgxpool.Pool, look *app) {
 	t.Helper()
 	url := idemtest.URL(t)
 	look = openApp(t, openPool(t, url, asUsual))
-	look.exec(`create table parents (id text primary key);
+	look.Exec(`create table parents (id text primary key);
 		create table children (parent text constraint has_parent references parents deferrable initially deferred);
 		create procedure finish() language plpgsql as $$ begin commit; end $$`)
 	return openPool(t, url, func(c *pgxpool.Config) {

@@ -57,8 +57,8 @@ func (s *modelApp) machine(t *testing.T, r *rand.Rand) *machine {
 func newModelApp(t *testing.T) *modelApp {
 	t.Helper()
 	s := &modelApp{app: openApp(t, poolOf(t, 10))}
-	s.workersElsewhere("notes")
-	s.exec(`alter table effects add column place bigserial, add column lane text`)
+	s.WorkersElsewhere("notes")
+	s.Exec(`alter table effects add column place bigserial, add column lane text`)
 	return s
 }
 
@@ -84,15 +84,15 @@ func (s *modelApp) start(d deployment) {
 	case "ignored":
 		source.Ignore("odd")
 	}
-	s.first = newFirst(s.pool, source)
-	s.first.Logger = nil
-	s.first.PassParked = d.passParked
-	s.inbox = idem.NewInbox(s.pool, source)
-	s.inbox.Logger = nil
-	s.inbox.Workers, s.inbox.PollOnly = 1, true
-	s.inbox.MaxAttempts, s.inbox.PassParked = modelAttempts, d.passParked
-	s.inbox.Backoff = func(int) time.Duration { return 0 }
-	s.inbox.Observe = func(_ context.Context, o idem.Observation) {
+	s.First = newFirst(s.Pool, source)
+	s.First.Logger = nil
+	s.First.PassParked = d.passParked
+	s.Inbox = idem.NewInbox(s.Pool, source)
+	s.Inbox.Logger = nil
+	s.Inbox.Workers, s.Inbox.PollOnly = 1, true
+	s.Inbox.MaxAttempts, s.Inbox.PassParked = modelAttempts, d.passParked
+	s.Inbox.Backoff = func(int) time.Duration { return 0 }
+	s.Inbox.Observe = func(_ context.Context, o idem.Observation) {
 		if o.Stage == idem.StageAttempt {
 			s.mu.Lock()
 			s.settled = append(s.settled, o.Event.ID+" is "+string(o.Outcome))
@@ -180,7 +180,7 @@ func (s *modelApp) work() (settled []string) {
 	s.Helper()
 	for before := -1; before < len(settled) || s.due() > 0; {
 		before = len(settled)
-		s.exec(`update idem_payloads p set due_at = now() where due_at > now() and ` + notPaused)
+		s.Exec(`update idem_payloads p set due_at = now() where due_at > now() and ` + notPaused)
 		settled = append(settled, s.drained()...)
 	}
 	slices.Sort(settled)
@@ -194,7 +194,7 @@ const notPaused = `not exists (select from idem_pauses x where x.until = p.due_a
 func (s *modelApp) drained() []string {
 	s.Helper()
 	s.settled = nil
-	if err := s.inbox.Drain(s.Context()); err != nil {
+	if err := s.Inbox.Drain(s.Context()); err != nil {
 		s.Fatal(err)
 	}
 	slices.Sort(s.settled)
@@ -221,7 +221,7 @@ join idem_events using (event) join idem_payloads p using (event) where state = 
 }
 
 func (s *modelApp) rows() []row {
-	rows, err := s.pool.Query(s.Context(), `
+	rows, err := s.Pool.Query(s.Context(), `
 select event, state, attempts, crashes, claimed_by is not null, lane is not null, body is not null, conflict_at is not null
 from idem_events left join idem_payloads using (event) order by event`)
 	if err != nil {
@@ -238,7 +238,7 @@ from idem_events left join idem_payloads using (event) order by event`)
 }
 
 func (s *modelApp) effects() map[string][]string {
-	rows, err := s.pool.Query(s.Context(), `select lane, array_agg(event order by place) from effects group by lane`)
+	rows, err := s.Pool.Query(s.Context(), `select lane, array_agg(event order by place) from effects group by lane`)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func (m *machine) anEvent() *modelEvent {
 func (m *machine) Deliver() {
 	for range 1 + m.IntN(4) {
 		e := m.newEvent()
-		m.want(e.id, m.accept(m.inbox, e), m.model.deliver(e))
+		m.want(e.id, m.accept(m.Inbox, e), m.model.deliver(e))
 	}
 }
 
@@ -332,7 +332,7 @@ func (m *machine) DeliverConcurrentDuplicates() {
 	outcomes := make([]idem.Outcome, 5)
 	var deliveries sync.WaitGroup
 	for i := range outcomes {
-		deliveries.Go(func() { outcomes[i] = m.accept(m.inbox, e) })
+		deliveries.Go(func() { outcomes[i] = m.accept(m.Inbox, e) })
 	}
 	deliveries.Wait()
 	wanted := []idem.Outcome{m.model.deliver(e)}
@@ -346,19 +346,19 @@ func (m *machine) DeliverConcurrentDuplicates() {
 
 func (m *machine) Redeliver() {
 	e := m.anEvent()
-	m.want(e.id, m.accept(m.inbox, e), m.model.deliver(e))
+	m.want(e.id, m.accept(m.Inbox, e), m.model.deliver(e))
 }
 
 func (m *machine) DeliverFirst() {
 	for range 1 + m.IntN(4) {
 		e := m.newEvent()
-		m.want(e.id, m.accept(m.first, e), m.model.deliverFirst(e))
+		m.want(e.id, m.accept(m.First, e), m.model.deliverFirst(e))
 	}
 }
 
 func (m *machine) RedeliverFirst() {
 	e := m.anEvent()
-	m.want(e.id, m.accept(m.first, e), m.model.deliverFirst(e))
+	m.want(e.id, m.accept(m.First, e), m.model.deliverFirst(e))
 }
 
 // Fail has the next runs of handlers for one lane fail.
@@ -394,7 +394,7 @@ func (m *machine) crash(e *modelEvent) {
 		e.crashes++
 	}
 	e.claimed = true
-	m.exec(fmt.Sprintf(`update idem_events set starts = starts + 1, crashes = crashes + (claimed_by is not null)::int,
+	m.Exec(fmt.Sprintf(`update idem_events set starts = starts + 1, crashes = crashes + (claimed_by is not null)::int,
 		claimed_by = -1 where event = 'notes//%s'`, e.id))
 }
 
@@ -437,7 +437,7 @@ func (m *machine) replay(f idem.Filter) {
 	for _, e := range m.model.find(f) {
 		m.model.replay(e, &wanted)
 	}
-	got, err := m.first.Replay(m.Context(), f)
+	got, err := m.First.Replay(m.Context(), f)
 	m.want("replayed", counted(got), counted(wanted))
 	m.want("Replay's error", err, nil)
 }
@@ -454,7 +454,7 @@ func (m *machine) replayDry(f idem.Filter) {
 			wanted.Unhandled++
 		}
 	}
-	got, err := m.inbox.DryReplay(m.Context(), f)
+	got, err := m.Inbox.DryReplay(m.Context(), f)
 	m.want("replayed dry", counted(got), counted(wanted))
 	m.want("DryReplay's error", err, nil)
 }
@@ -464,7 +464,7 @@ func (m *machine) requeue(f idem.Filter) {
 	for _, e := range found {
 		e.requeue()
 	}
-	n, err := m.inbox.Requeue(m.Context(), f)
+	n, err := m.Inbox.Requeue(m.Context(), f)
 	m.want("requeued", n, int64(len(found)))
 	m.want("Requeue's error", err, nil)
 }
@@ -477,7 +477,7 @@ func (m *machine) discard(f idem.Filter) {
 	for _, e := range found {
 		e.state, e.inLane, e.claimed = idem.StateDiscarded, false, false
 	}
-	n, err := m.inbox.Discard(m.Context(), f, "by hand")
+	n, err := m.Inbox.Discard(m.Context(), f, "by hand")
 	m.want("discarded", n, int64(len(found)))
 	m.want("Discard's error", err, nil)
 }
@@ -486,15 +486,15 @@ func (m *machine) discard(f idem.Filter) {
 func (m *machine) Age() {
 	e := m.anEvent()
 	e.aged = true
-	m.exec(fmt.Sprintf(`update idem_events set received_at = received_at - interval '100 d' where event = 'notes//%s'`, e.id))
+	m.Exec(fmt.Sprintf(`update idem_events set received_at = received_at - interval '100 d' where event = 'notes//%s'`, e.id))
 }
 
 func (m *machine) Prune() {
 	old := map[idem.State]bool{idem.StateDone: true, idem.StateUnhandled: true, idem.StateDiscarded: true}
-	m.inbox.Retention.Parked = 0
+	m.Inbox.Retention.Parked = 0
 	if testkit.Pick(m.Rand, false, true) {
 		m.happens("  parked ones, too", "")
-		m.inbox.Retention.Parked, old[idem.StateParked] = 50*24*time.Hour, true
+		m.Inbox.Retention.Parked, old[idem.StateParked] = 50*24*time.Hour, true
 	}
 	var wanted int64
 	maps.DeleteFunc(m.model.events, func(_ string, e *modelEvent) bool {
@@ -504,8 +504,8 @@ func (m *machine) Prune() {
 		}
 		return forget
 	})
-	m.exec(`delete from idem_prunes`) // what is aged was there
-	n, err := m.prunedTwice(m.inbox)
+	m.Exec(`delete from idem_prunes`) // what is aged was there
+	n, err := m.prunedTwice(m.Inbox)
 	m.want("pruned", n, wanted)
 	m.want("Prune's error", err, nil)
 }
@@ -517,7 +517,7 @@ func (m *machine) Check() {
 	m.mu.Lock()
 	m.want("the runs of handlers", m.runs, m.model.runs)
 	m.mu.Unlock()
-	stats, err := m.inbox.Stats(m.Context())
+	stats, err := m.Inbox.Stats(m.Context())
 	m.want("Stats's error", err, nil)
 	m.want("the stats", countsOf(stats), m.model.stats())
 	m.want("lanes whose first event is held back", m.stuck(), 0)
@@ -533,7 +533,7 @@ func (m *machine) drain() {
 	m.Step()
 	m.Check()
 	visible := make(map[string]bool)
-	for stored, err := range m.inbox.List(m.Context(), idem.Filter{States: notDone}) {
+	for stored, err := range m.Inbox.List(m.Context(), idem.Filter{States: notDone}) {
 		m.want("List's error", err, nil)
 		visible[stored.ID] = true
 	}
@@ -542,7 +542,7 @@ func (m *machine) drain() {
 			m.Errorf("%s is %s, and visible: %t", id, e.state, visible[id])
 		}
 	}
-	if _, err := m.inbox.Requeue(m.Context(), idem.Filter{States: notDone}); err != nil {
+	if _, err := m.Inbox.Requeue(m.Context(), idem.Filter{States: notDone}); err != nil {
 		m.Fatal(err)
 	}
 	for _, e := range m.model.find(idem.Filter{States: notDone}) {

@@ -20,12 +20,12 @@ func TestActionIsBoundToTheEventsThatWereShown(t *testing.T) {
 		t.Run(action+" of seven that became seven others", func(t *testing.T) {
 			t.Parallel()
 			s := newInboxApp(t)
-			s.on(refuseBad)
+			s.On(refuseBad)
 			for n := range 7 {
-				s.store(letter(fmt.Sprintf("bad%d", n), fmt.Sprint(n), 0))
+				s.Store(letter(fmt.Sprintf("bad%d", n), fmt.Sprint(n), 0))
 			}
-			s.drain(7)
-			ana := operator.New(s.inbox, "ana")
+			s.Drain(7)
+			ana := operator.New(s.Inbox, "ana")
 			ana.RequeueWithoutWorkers = true
 			shown, err := plan(ana, t.Context(), idem.Filter{States: []idem.State{idem.StateParked}})
 			if err != nil || shown.Count != 7 {
@@ -43,23 +43,23 @@ func TestActionIsBoundToTheEventsThatWereShown(t *testing.T) {
 		t.Run(action+" of some that left", func(t *testing.T) {
 			t.Parallel()
 			s := newInboxApp(t)
-			s.on(refuseBad)
-			s.store(letter("bad1", "1", 0), letter("bad2", "2", 0), letter("bad3", "3", 0))
-			s.drain(3)
-			ana := operator.New(s.inbox, "ana")
+			s.On(refuseBad)
+			s.Store(letter("bad1", "1", 0), letter("bad2", "2", 0), letter("bad3", "3", 0))
+			s.Drain(3)
+			ana := operator.New(s.Inbox, "ana")
 			ana.RequeueWithoutWorkers = true
 			shown, err := plan(ana, t.Context(), idem.Filter{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.wantReplayed(idem.Filter{IDs: []string{"bad3"}}, idem.Replayed{Failed: 1}) // it stays
-			s.wantDiscarded(idem.Filter{IDs: []string{"bad2"}}, "by another", 1)
-			s.store(letter("bad4", "4", 0))
-			s.drain(1)
+			s.WantReplayed(idem.Filter{IDs: []string{"bad3"}}, idem.Replayed{Failed: 1}) // it stays
+			s.WantDiscarded(idem.Filter{IDs: []string{"bad2"}}, "by another", 1)
+			s.Store(letter("bad4", "4", 0))
+			s.Drain(1)
 			if r, err := shown.Do(t.Context(), "noise"); r.Acted != 2 || err != nil {
 				t.Errorf("it acted on %d events, %v, want 2", r.Acted, err)
 			}
-			s.wantState("bad4", idem.StateParked)
+			s.WantState("bad4", idem.StateParked)
 			s.wantTrail(2, "; 1 left alone: done, in another state by now, or being processed")
 		})
 	}

@@ -23,13 +23,13 @@ func TestDiscardThatSomebodyStopsChangesNothing(t *testing.T) {
 	const stop = `update idem_audit set stopped_by = 'bob' where ended_at is null`
 	for name, stopAndLetGo := range map[string]func(s *app, events pgx.Tx, ended <-chan error) error{
 		"while it waits for its events": func(s *app, events pgx.Tx, ended <-chan error) error {
-			s.exec(stop)
+			s.Exec(stop)
 			err := <-ended // it is noticed before the events are free
 			_ = events.Rollback(s.Context())
 			return err
 		},
 		"before it is recorded": func(s *app, events pgx.Tx, ended <-chan error) error {
-			stopping, err := s.pool.Begin(s.Context())
+			stopping, err := s.Pool.Begin(s.Context())
 			if err == nil {
 				_, err = stopping.Exec(s.Context(), stop)
 			}
@@ -37,7 +37,7 @@ func TestDiscardThatSomebodyStopsChangesNothing(t *testing.T) {
 				s.Fatal(err)
 			}
 			_ = events.Rollback(s.Context())
-			s.until(`select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)) and query like '%set events = %')`, stopping.Conn().PgConn().PID())
+			s.Until(`select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)) and query like '%set events = %')`, stopping.Conn().PgConn().PID())
 			if err := stopping.Commit(s.Context()); err != nil {
 				s.Fatal(err)
 			}
@@ -47,9 +47,9 @@ func TestDiscardThatSomebodyStopsChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.deploy(func(*notes) {})
-			s.wantAnswer(paid("e2"), 200) // unhandled
-			events, err := s.pool.Begin(t.Context())
+			s.Deploy(func(*notes) {})
+			s.WantAnswer(paid("e2"), 200) // unhandled
+			events, err := s.Pool.Begin(t.Context())
 			if err == nil {
 				_, err = events.Exec(t.Context(), `lock table idem_events in exclusive mode`)
 			}
@@ -58,14 +58,14 @@ func TestDiscardThatSomebodyStopsChangesNothing(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() {
-				_, err := acted(t.Context(), "a test")(operator.New(s.first, "ana").PlanDiscard(t.Context(), idem.Filter{IDs: []string{"e2"}}))
+				_, err := acted(t.Context(), "a test")(operator.New(s.First, "ana").PlanDiscard(t.Context(), idem.Filter{IDs: []string{"e2"}}))
 				ended <- err
 			}()
-			s.until(`select exists (select from pg_locks where not granted and relation = 'idem_events'::regclass)`)
+			s.Until(`select exists (select from pg_locks where not granted and relation = 'idem_events'::regclass)`)
 			if err := stopAndLetGo(s, events, ended); !errors.Is(err, operator.ErrStopped) {
 				t.Errorf("Discard = %v, want that bob has stopped it", err)
 			}
-			s.wantState("e2", idem.StateUnhandled)
+			s.WantState("e2", idem.StateUnhandled)
 			if got := queryOne[string](s, `select result from idem_audit order by id desc limit 1`); got != "stopped by bob" {
 				t.Errorf("its result is %q", got)
 			}
@@ -78,17 +78,17 @@ func TestReplayGoesOnAfterTheNetworkForgetsItsNote(t *testing.T) {
 	t.Parallel()
 	proxy := new(pgproxy.Proxy)
 	s := openApp(t, openPool(t, idemtest.URL(t), proxy.Through))
-	s.deploy(func(*notes) {})
+	s.Deploy(func(*notes) {})
 	for _, id := range []string{"e1", "e2"} {
-		s.wantAnswer(paid(id), 200) // unhandled
+		s.WantAnswer(paid(id), 200) // unhandled
 	}
-	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) })
+	s.Deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) })
 	forget := sync.OnceFunc(proxy.Forget)
-	s.first.Observe = func(context.Context, idem.Observation) { forget() }
+	s.First.Observe = func(context.Context, idem.Observation) { forget() }
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if r, err := replayed(ctx, "")(operator.New(s.first, "ana").PlanReplay(ctx, idem.Filter{})); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
+	if r, err := replayed(ctx, "")(operator.New(s.First, "ana").PlanReplay(ctx, idem.Filter{})); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
 		t.Error(r, err)
 	}
-	s.wantEffects(2)
+	s.WantEffects(2)
 }

@@ -21,7 +21,7 @@ func TestStoppedReplayEndsAfterItsEventAndAnotherDoesTheRestOnce(t *testing.T) {
 	s := newApp(t)
 	g := newGated("bad2")
 	action, ended := s.replaying(g, "e1", "bad2", "e3", "e4")
-	bob := operator.New(s.first, "bob")
+	bob := operator.New(s.First, "bob")
 	if err := bob.Stop(t.Context(), action, "wrong handler"); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestStoppedReplayEndsAfterItsEventAndAnotherDoesTheRestOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.wantTries(t, map[string]int{"e1": 1, "bad2": 1, "e3": 1, "e4": 1})
-	s.wantEffects(3)
+	s.WantEffects(3)
 	trail, err := bob.Actions(t.Context(), 0, 10)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestOfTwoWhoStopAnActionOneIsRecorded(t *testing.T) {
 	action, ended := s.replaying(g, "e1", "e2")
 	errs := make(chan error)
 	for _, name := range []string{"bob", "eve"} {
-		go func() { errs <- operator.New(s.first, name).Stop(t.Context(), action, "") }()
+		go func() { errs <- operator.New(s.First, name).Stop(t.Context(), action, "") }()
 	}
 	stopped := 0
 	for range 2 {
@@ -83,10 +83,10 @@ func TestOfTwoWhoStopAnActionOneIsRecorded(t *testing.T) {
 	if n := queryOne[int](s, `select count(*) from idem_audit where action = 'stop' and ended_at is not null`); n != 1 {
 		t.Errorf("the trail has %d stops, want 1", n)
 	}
-	if err := operator.New(s.first, "bob").Stop(t.Context(), 99, ""); !errors.Is(err, operator.ErrNoAction) {
+	if err := operator.New(s.First, "bob").Stop(t.Context(), 99, ""); !errors.Is(err, operator.ErrNoAction) {
 		t.Errorf("Stop of no action = %v", err)
 	}
-	if err := operator.New(s.first, "").Stop(t.Context(), action, ""); err == nil {
+	if err := operator.New(s.First, "").Stop(t.Context(), action, ""); err == nil {
 		t.Error("nobody by name has stopped an action")
 	}
 }
@@ -94,11 +94,11 @@ func TestOfTwoWhoStopAnActionOneIsRecorded(t *testing.T) {
 func TestAnEventHasTheActionsThatTouchedItAndWhatTheyDid(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(refuseBad)
-	s.store(letter("bad1", "o1", 1), letter("bad2", "o2", 1), letter("e3", "o2", 2))
-	s.drain(2)
-	s.workersElsewhere("notes")
-	ana := operator.New(s.inbox, "ana")
+	s.On(refuseBad)
+	s.Store(letter("bad1", "o1", 1), letter("bad2", "o2", 1), letter("e3", "o2", 2))
+	s.Drain(2)
+	s.WorkersElsewhere("notes")
+	ana := operator.New(s.Inbox, "ana")
 	one, two := idem.Filter{IDs: []string{"bad1"}}, idem.Filter{IDs: []string{"bad2"}}
 	do := func(err error) {
 		t.Helper()
@@ -135,7 +135,7 @@ func TestAnEventHasTheActionsThatTouchedItAndWhatTheyDid(t *testing.T) {
 			t.Errorf("the actions on %s, %v (-want +got):\n%s", id, err, diff)
 		}
 	}
-	s.exec(`delete from idem_audit`)
+	s.Exec(`delete from idem_audit`)
 	if n := queryOne[int](s, `select count(*) from idem_audit_events`); n != 0 {
 		t.Errorf("%d outcomes are left of actions that are forgotten", n)
 	}
@@ -145,21 +145,21 @@ func TestTrailTellsHowFarAReplayHasCome(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	for _, id := range []string{"e1", "e2", "e3"} {
-		s.wantAnswer(paid(id), 200) // unhandled
+		s.WantAnswer(paid(id), 200) // unhandled
 	}
 	var meanwhile []operator.Action
-	s.deploy(func(n *notes) {
+	s.Deploy(func(n *notes) {
 		idem.Handle(&n.Routes, "paid", func(ctx context.Context, _ pgx.Tx, n *note) (err error) {
 			if n.ID == "e2" {
-				meanwhile, err = operator.New(s.first, "").Actions(ctx, 0, 10)
+				meanwhile, err = operator.New(s.First, "").Actions(ctx, 0, 10)
 			}
 			return err
 		})
 	})
-	if _, err := replayed(t.Context(), "handler deployed")(operator.New(s.first, "ana").PlanReplay(t.Context(), idem.Filter{})); err != nil {
+	if _, err := replayed(t.Context(), "handler deployed")(operator.New(s.First, "ana").PlanReplay(t.Context(), idem.Filter{})); err != nil {
 		t.Fatal(err)
 	}
-	ended, err := operator.New(s.first, "").Actions(t.Context(), 0, 10)
+	ended, err := operator.New(s.First, "").Actions(t.Context(), 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,12 +216,12 @@ func (g *gated) wantTries(t *testing.T, want map[string]int) {
 func (s *app) replaying(g *gated, ids ...string) (action int64, ended <-chan error) {
 	s.Helper()
 	for _, id := range ids {
-		s.wantAnswer(fmt.Sprintf(`{"id":%q,"type":"paid","order":"order of %s"}`, id, id), 200) // unhandled
+		s.WantAnswer(fmt.Sprintf(`{"id":%q,"type":"paid","order":"order of %s"}`, id, id), 200) // unhandled
 	}
-	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", g.handle) })
+	s.Deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", g.handle) })
 	failed := make(chan error, 1)
 	go func() {
-		_, err := replayed(context.WithoutCancel(s.Context()), "handler deployed")(operator.New(s.first, "ana").PlanReplay(context.WithoutCancel(s.Context()), idem.Filter{}))
+		_, err := replayed(context.WithoutCancel(s.Context()), "handler deployed")(operator.New(s.First, "ana").PlanReplay(context.WithoutCancel(s.Context()), idem.Filter{}))
 		failed <- err
 	}()
 	<-g.inside
@@ -231,7 +231,7 @@ func (s *app) replaying(g *gated, ids ...string) (action int64, ended <-chan err
 // wantOutcomes checks what an action has done to its events.
 func (s *app) wantOutcomes(action int64, want ...string) {
 	s.Helper()
-	all, err := operator.New(s.first, "").Outcomes(s.Context(), action, 100)
+	all, err := operator.New(s.First, "").Outcomes(s.Context(), action, 100)
 	var got []string
 	for _, o := range all {
 		got = append(got, o.Event+" "+o.Result)

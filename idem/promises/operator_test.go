@@ -21,10 +21,10 @@ func TestWhatAnOperatorDoesIsInTheAuditTrail(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	m := &fixable{}
-	s.on(m.handle)
-	s.store(letter("bad1", "o1", 1), letter("bad2", "o2", 1), letter("bad3", "o3", 1), letter("bad4", "o4", 1))
-	s.drain(4)
-	ana := operator.New(s.inbox, "ana@shop")
+	s.On(m.Handle)
+	s.Store(letter("bad1", "o1", 1), letter("bad2", "o2", 1), letter("bad3", "o3", 1), letter("bad4", "o4", 1))
+	s.Drain(4)
+	ana := operator.New(s.Inbox, "ana@shop")
 	var progress []idem.Replayed
 	ana.Progress = func(sum idem.Replayed, of int) {
 		progress = append(progress, sum)
@@ -38,11 +38,11 @@ func TestWhatAnOperatorDoesIsInTheAuditTrail(t *testing.T) {
 	if r, err := replayed(t.Context(), "")(ana.PlanDryReplay(t.Context(), two)); counted(r) != counted(idem.Replayed{Failed: 2}) || err != nil {
 		t.Error(r, err)
 	}
-	m.fixed.Store(true)
+	m.Fixed.Store(true)
 	if r, err := replayed(t.Context(), "the order came late")(ana.PlanReplay(t.Context(), two)); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
 		t.Error(r, err)
 	}
-	s.workersElsewhere("notes")
+	s.WorkersElsewhere("notes")
 	if n, err := acted(t.Context(), "")(ana.PlanRequeue(t.Context(), idem.Filter{Keys: []string{"o3"}})); n != 1 || err != nil {
 		t.Error(n, err)
 	}
@@ -74,7 +74,7 @@ func TestWhatAnOperatorDoesIsInTheAuditTrail(t *testing.T) {
 	if diff := cmp.Diff(want, trail, anyTime); diff != "" {
 		t.Error("the trail (-want +got):\n" + diff)
 	}
-	events, err := operator.New(s.inbox, "").ActionEvents(t.Context(), trail[1].ID)
+	events, err := operator.New(s.Inbox, "").ActionEvents(t.Context(), trail[1].ID)
 	if diff := cmp.Diff([]string{"notes//bad1", "notes//bad2"}, events); diff != "" || err != nil {
 		t.Error(err, "the events of the replay (-want +got):\n"+diff)
 	}
@@ -96,7 +96,7 @@ func TestActionIsRecordedBeforeItBegins(t *testing.T) {
 		}
 		return "shown", nil
 	}
-	if err := operator.New(s.inbox, "ana").Record(t.Context(), "reveal", "a body", "", before); err != nil {
+	if err := operator.New(s.Inbox, "ana").Record(t.Context(), "reveal", "a body", "", before); err != nil {
 		t.Fatal(err)
 	}
 	if trail := s.trail(); trail[0].Result != "shown" {
@@ -107,19 +107,19 @@ func TestActionIsRecordedBeforeItBegins(t *testing.T) {
 func TestOperatorRefusesWhatCannotBeRecordedOrMeant(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(refuseBad)
-	s.store(letter("bad1", "o1", 1))
-	s.drain(1)
+	s.On(refuseBad)
+	s.Store(letter("bad1", "o1", 1))
+	s.Drain(1)
 	for name, c := range map[string]struct {
 		do  func() error
 		say string
 	}{
 		"nobody": {func() error {
-			_, err := acted(t.Context(), "")(operator.New(s.inbox, "").PlanDiscard(t.Context(), idem.Filter{Types: []string{"paid"}}))
+			_, err := acted(t.Context(), "")(operator.New(s.Inbox, "").PlanDiscard(t.Context(), idem.Filter{Types: []string{"paid"}}))
 			return err
 		}, "give New who it acts for"},
 		"workers that are not there": {func() error {
-			_, err := acted(t.Context(), "")(operator.New(s.first, "ana").PlanRequeue(t.Context(), idem.Filter{}))
+			_, err := acted(t.Context(), "")(operator.New(s.First, "ana").PlanRequeue(t.Context(), idem.Filter{}))
 			return err
 		}, "no workers of this source are alive"},
 	} {
@@ -127,11 +127,11 @@ func TestOperatorRefusesWhatCannotBeRecordedOrMeant(t *testing.T) {
 			t.Errorf("%s: %v, want it to say %q", name, err, c.say)
 		}
 	}
-	s.exec(`drop table idem_audit cascade`)
-	if n, err := acted(t.Context(), "")(operator.New(s.inbox, "ana").PlanDiscard(t.Context(), idem.Filter{Types: []string{"paid"}})); n != 0 || err == nil {
+	s.Exec(`drop table idem_audit cascade`)
+	if n, err := acted(t.Context(), "")(operator.New(s.Inbox, "ana").PlanDiscard(t.Context(), idem.Filter{Types: []string{"paid"}})); n != 0 || err == nil {
 		t.Errorf("Discard = %d, %v without a trail", n, err)
 	}
-	s.wantState("bad1", idem.StateParked)
+	s.WantState("bad1", idem.StateParked)
 	if trail := queryOne[bool](s, `select to_regclass('idem_audit') is null`); !trail {
 		t.Error("the table is back")
 	}
@@ -141,7 +141,7 @@ func TestOperatorRefusesWhatCannotBeRecordedOrMeant(t *testing.T) {
 func TestActionThatPanicsHasAnEndInTheTrail(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	err := operator.New(s.inbox, "ana").Record(t.Context(), "reveal", "a body", "", func(context.Context) (string, error) { panic("no such field") })
+	err := operator.New(s.Inbox, "ana").Record(t.Context(), "reveal", "a body", "", func(context.Context) (string, error) { panic("no such field") })
 	if err == nil || !strings.Contains(err.Error(), "no such field") {
 		t.Error(err)
 	}
@@ -160,8 +160,8 @@ func TestLineOfTheTrailIsShortWhateverWasChosen(t *testing.T) {
 		ids[n] = fmt.Sprintf("evt_%046d\u00e9", n)
 	}
 	reason := strings.Repeat("because ", 100_000)
-	s.workersElsewhere("notes")
-	if n, err := acted(t.Context(), reason)(operator.New(s.inbox, "ana").PlanRequeue(t.Context(), idem.Filter{IDs: ids})); n != 0 || err != nil {
+	s.WorkersElsewhere("notes")
+	if n, err := acted(t.Context(), reason)(operator.New(s.Inbox, "ana").PlanRequeue(t.Context(), idem.Filter{IDs: ids})); n != 0 || err != nil {
 		t.Fatal(n, err)
 	}
 	a := s.trail()[0]
@@ -174,20 +174,20 @@ func TestLineOfTheTrailIsShortWhateverWasChosen(t *testing.T) {
 func TestChangeAndItsRecordAreOneTransaction(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(refuseBad)
-	s.store(letter("bad1", "1", 0), letter("bad2", "2", 0))
-	s.drain(2)
-	s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'the disk is full'; end $$;
+	s.On(refuseBad)
+	s.Store(letter("bad1", "1", 0), letter("bad2", "2", 0))
+	s.Drain(2)
+	s.Exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'the disk is full'; end $$;
 		create trigger refuse before update on idem_audit for each row when (new.result like '%carded' or new.result like '%queued') execute function refuse()`)
-	ana := operator.New(s.inbox, "ana")
+	ana := operator.New(s.Inbox, "ana")
 	if n, err := acted(t.Context(), "noise")(ana.PlanDiscard(t.Context(), idem.Filter{IDs: []string{"bad1"}})); n != 0 || err == nil {
 		t.Errorf("Discard = %d, %v, want an error", n, err)
 	}
 	if n, err := acted(t.Context(), "noise")(ana.PlanRequeue(t.Context(), idem.Filter{IDs: []string{"bad2"}})); n != 0 || err == nil {
 		t.Errorf("Requeue = %d, %v, want an error", n, err)
 	}
-	s.wantState("bad1", idem.StateParked)
-	s.wantState("bad2", idem.StateParked)
+	s.WantState("bad1", idem.StateParked)
+	s.WantState("bad2", idem.StateParked)
 	for _, a := range s.trail() {
 		if a.EndedAt.IsZero() || !strings.Contains(a.Result, "failed: ") {
 			t.Errorf("the trail has %+v", a)
@@ -199,34 +199,34 @@ func TestChangeAndItsRecordAreOneTransaction(t *testing.T) {
 func TestChooseNamesEventsInTheOrderOfArrival(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(refuseBad)
-	s.store(letter("bad2", "2", 0))
-	s.store(in("shop/1", letter("bad1", "1", 0)))
-	s.drain(2)
-	shown, err := engineOf(s.inbox).Choose(t.Context(), idem.Filter{Types: []string{"paid"}})
+	s.On(refuseBad)
+	s.Store(letter("bad2", "2", 0))
+	s.Store(in("shop/1", letter("bad1", "1", 0)))
+	s.Drain(2)
+	shown, err := engineOf(s.Inbox).Choose(t.Context(), idem.Filter{Types: []string{"paid"}})
 	want := idem.Filter{Types: []string{"paid"}, Events: []string{"notes//bad2", "notes/shop%2F1/bad1"}}
 	if diff := cmp.Diff(want, shown); diff != "" || err != nil {
 		t.Error(err, "Choose (-want +got):\n"+diff)
 	}
-	none, err := engineOf(s.inbox).Choose(t.Context(), idem.Filter{Types: []string{"other"}})
+	none, err := engineOf(s.Inbox).Choose(t.Context(), idem.Filter{Types: []string{"other"}})
 	if err != nil || none.Events == nil {
 		t.Errorf("Choose = %+v, %v, want an empty list, which chooses nothing", none, err)
 	}
-	s.wantDiscarded(none, "noise", 0)
+	s.WantDiscarded(none, "noise", 0)
 }
 
 // An action whose filter matches nothing is not one without a filter.
 func TestActionThatChoosesNothingActsOnNothing(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(refuseBad)
-	s.store(letter("bad1", "o1", 0), letter("bad2", "o2", 0))
-	s.drain(2)
-	want := s.contents()
-	ana := operator.New(s.inbox, "ana")
+	s.On(refuseBad)
+	s.Store(letter("bad1", "o1", 0), letter("bad2", "o2", 0))
+	s.Drain(2)
+	want := s.Contents()
+	ana := operator.New(s.Inbox, "ana")
 	ana.RequeueWithoutWorkers = true
 	nothing := idem.Filter{Types: []string{"no such type"}}
-	if shown, err := engineOf(s.inbox).Choose(t.Context(), nothing); err != nil || shown.Events == nil || len(shown.Events) != 0 {
+	if shown, err := engineOf(s.Inbox).Choose(t.Context(), nothing); err != nil || shown.Events == nil || len(shown.Events) != 0 {
 		t.Errorf("Choose = %+v, %v, want an empty list", shown, err)
 	}
 	for action, do := range map[string]func() (int64, error){
@@ -241,36 +241,14 @@ func TestActionThatChoosesNothingActsOnNothing(t *testing.T) {
 			t.Errorf("%s: %d events, %v, want none", action, n, err)
 		}
 	}
-	s.wantContents(want)
-}
-
-// acted does what is planned, and returns how many events it was done to.
-func acted(ctx context.Context, reason string) func(*operator.Plan, error) (int64, error) {
-	return func(p *operator.Plan, err error) (int64, error) {
-		if err != nil {
-			return 0, err
-		}
-		r, err := p.Do(ctx, reason)
-		return r.Acted, err
-	}
-}
-
-// replayed does the same with a replay, and returns its sum.
-func replayed(ctx context.Context, reason string) func(*operator.Plan, error) (idem.Replayed, error) {
-	return func(p *operator.Plan, err error) (idem.Replayed, error) {
-		if err != nil {
-			return idem.Replayed{}, err
-		}
-		r, err := p.Do(ctx, reason)
-		return r.Replayed, err
-	}
+	s.WantContents(want)
 }
 
 // trail is the audit trail without what differs from run to run, oldest first.
 func (s *app) trail() (lines []operator.Action) {
 	s.Helper()
 	for before := int64(0); ; {
-		page, err := operator.New(s.inbox, "").Actions(s.Context(), before, 2)
+		page, err := operator.New(s.Inbox, "").Actions(s.Context(), before, 2)
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -292,12 +270,12 @@ var anyTime = cmpopts.IgnoreFields(operator.Action{}, "ID", "At", "EndedAt")
 // swap has all that is parked leave that state by hand, and parks as many others, a payment among them.
 func (s *app) swap(n int) {
 	s.Helper()
-	s.exec(`update idem_events set state = 'pending' where state = 'parked';
+	s.Exec(`update idem_events set state = 'pending' where state = 'parked';
 		update idem_payloads p set due_at = now(), lane = event`)
 	for i := range n {
-		s.exec(fmt.Sprintf(`insert into idem_events (event, type, key, state) values ('notes//payment%d', 'paid', '', 'parked')`, i))
+		s.Exec(fmt.Sprintf(`insert into idem_events (event, type, key, state) values ('notes//payment%d', 'paid', '', 'parked')`, i))
 	}
-	s.exec(`insert into idem_payloads (event, source, received_at, body)
+	s.Exec(`insert into idem_payloads (event, source, received_at, body)
 		select event, 'notes', received_at, '{}' from idem_events where state = 'parked'`)
 }
 
@@ -306,7 +284,7 @@ func (s *app) wantTrail(events int, result string) {
 	s.Helper()
 	trail := s.trail()
 	a := trail[len(trail)-1]
-	keys, err := operator.New(s.inbox, "").ActionEvents(s.Context(), a.ID)
+	keys, err := operator.New(s.Inbox, "").ActionEvents(s.Context(), a.ID)
 	if err != nil || len(keys) != events || a.Events != int64(events) {
 		s.Errorf("the trail has the events %q, %v, want %d", keys, err, events)
 	}
@@ -325,10 +303,10 @@ func TestActionsAreNumberedAfterThoseOfTheTrailAlsoTwoAtOnce(t *testing.T) {
 				c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
 			}))
 			const begin = `insert into idem_audit (id, actor, action, source, filter, reason, events) values ($1, 'bob', 'look', 'notes', '', '', '{}')`
-			if _, err := s.pool.Exec(t.Context(), begin, 41); err != nil {
+			if _, err := s.Pool.Exec(t.Context(), begin, 41); err != nil {
 				t.Fatal(err)
 			}
-			another, err := s.pool.Begin(t.Context())
+			another, err := s.Pool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -338,9 +316,9 @@ func TestActionsAreNumberedAfterThoseOfTheTrailAlsoTwoAtOnce(t *testing.T) {
 			}
 			recorded := make(chan error, 1)
 			go func() {
-				recorded <- operator.New(s.first, "ana").Record(context.Background(), "look", "", "", func(context.Context) (string, error) { return "", nil })
+				recorded <- operator.New(s.First, "ana").Record(context.Background(), "look", "", "", func(context.Context) (string, error) { return "", nil })
 			}()
-			s.until(blocked)
+			s.Until(blocked)
 			if err := another.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -33,12 +33,12 @@ func TestAReadOnlyPrimaryCostsFewLinesAndConnections(t *testing.T) {
 			return err
 		}
 	}))
-	s.on(pay)
+	s.On(pay)
 	var open [4]*pgxpool.Conn
 	acquireAll := func() {
 		t.Helper()
 		for n := range open {
-			conn, err := s.pool.Acquire(t.Context())
+			conn, err := s.Pool.Acquire(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,34 +49,34 @@ func TestAReadOnlyPrimaryCostsFewLinesAndConnections(t *testing.T) {
 		}
 	}
 	readOnly.Store(true)
-	s.pool.Reset()
+	s.Pool.Reset()
 	acquireAll()
 	connected.Store(0)
 	for range deliveries {
-		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+		s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
 	}
 	if n := int(connected.Load()); n > deliveries-len(open) { // those that were there are not replaced because of another one
 		t.Errorf("%d deliveries have made %d connections, want %d", deliveries, n, deliveries-len(open))
 	}
-	if n := strings.Count(s.logged(), "level=ERROR"); n != 1 {
-		t.Errorf("%d deliveries have written %d lines, want one:\n%s", deliveries, n, s.logged())
+	if n := strings.Count(s.Logged(), "level=ERROR"); n != 1 {
+		t.Errorf("%d deliveries have written %d lines, want one:\n%s", deliveries, n, s.Logged())
 	}
 	readOnly.Store(false)
 	for range 4 { // each of the pool's connections is asked once at most
-		s.deliver(paid("e1"))
+		s.Deliver(paid("e1"))
 	}
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(paid("e1"), http.StatusOK)
 }
 
 // A trigger of the database's administrator names whom it likes.
 func TestWordsOfATriggerOnTheTablesAreNotLogged(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'maria@example.com is on the list'; end $$;
+	s.Exec(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'maria@example.com is on the list'; end $$;
 		create trigger refuses before insert on idem_events for each row execute function refuse()`)
-	s.on(pay)
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	if log := s.logged(); strings.Contains(log, "maria") || !strings.Contains(log, "a trigger refuses it") || !strings.Contains(log, "P0001") {
+	s.On(pay)
+	s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	if log := s.Logged(); strings.Contains(log, "maria") || !strings.Contains(log, "a trigger refuses it") || !strings.Contains(log, "P0001") {
 		t.Errorf("the log says\n%s", log)
 	}
 }
@@ -85,11 +85,11 @@ func TestWordsOfATriggerOnTheTablesAreNotLogged(t *testing.T) {
 func TestAnActionIsNotCanceledDuringItsCommit(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
-	s.exec(`create function wait() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(1); return null; end $$;
+	s.Exec(`create function wait() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(1); return null; end $$;
 		create constraint trigger waits after update on idem_events deferrable initially deferred for each row
 			when (new.state = 'discarded') execute function wait()`)
-	s.store(letter("e1", "o1", 1))
-	front, err := s.pool.Begin(t.Context())
+	s.Store(letter("e1", "o1", 1))
+	front, err := s.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,13 +100,13 @@ func TestAnActionIsNotCanceledDuringItsCommit(t *testing.T) {
 	defer cancel()
 	discarded := make(chan error, 1)
 	go func() {
-		n, err := s.inbox.Discard(ctx, idem.Filter{IDs: []string{"e1"}, States: []idem.State{idem.StatePending}}, "a test")
+		n, err := s.Inbox.Discard(ctx, idem.Filter{IDs: []string{"e1"}, States: []idem.State{idem.StatePending}}, "a test")
 		if err == nil && n != 1 {
 			err = errors.New("nothing is discarded")
 		}
 		discarded <- err
 	}()
-	s.until(blocked)
+	s.Until(blocked)
 	cancel()
 	if err := front.Commit(t.Context()); err != nil {
 		t.Fatal(err)
@@ -114,5 +114,5 @@ func TestAnActionIsNotCanceledDuringItsCommit(t *testing.T) {
 	if err := <-discarded; err != nil {
 		t.Error(err)
 	}
-	s.wantState("e1", idem.StateDiscarded)
+	s.WantState("e1", idem.StateDiscarded)
 }

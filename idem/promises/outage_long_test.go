@@ -32,17 +32,17 @@ func TestBrokerThatHangsLeavesThreeQuartersOfThePoolToReceivers(t *testing.T) {
 	s.emitMany(outbox, 20)
 	var handlers sync.WaitGroup
 	handlers.Add(6)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		handlers.Done()
 		handlers.Wait() // all of them have a connection
 		return pay(ctx, tx, n)
 	})
-	s.start(outbox.Inbox)
+	s.Start(outbox.Inbox)
 	<-hang
 	<-hang
 	var deliveries sync.WaitGroup
 	for n := range 6 {
-		deliveries.Go(func() { s.wantAnswer(about(fmt.Sprint("e", n), "paid", fmt.Sprint(n)), http.StatusOK) })
+		deliveries.Go(func() { s.WantAnswer(about(fmt.Sprint("e", n), "paid", fmt.Sprint(n)), http.StatusOK) })
 	}
 	deliveries.Wait()
 	if n := most.Load(); n != 2 {
@@ -71,7 +71,7 @@ func TestOutageOfTheBrokerParksNothingAndOneMessageAtATimeIsTried(t *testing.T) 
 		call, others := calls.Add(1), running.Add(1)-1
 		defer running.Add(-1)
 		for range 3 { // others have time to come
-			if _, err := s.pool.Exec(ctx, `select`); err != nil {
+			if _, err := s.Pool.Exec(ctx, `select`); err != nil {
 				return err
 			}
 		}
@@ -83,12 +83,12 @@ func TestOutageOfTheBrokerParksNothingAndOneMessageAtATimeIsTried(t *testing.T) 
 	}))
 	outbox.Workers, outbox.MaxAttempts = workers, 1
 	s.emitMany(outbox, messages)
-	s.start(outbox.Inbox)
+	s.Start(outbox.Inbox)
 	for range early + probes {
 		<-probed
 	}
 	down.Store(false)
-	s.until(`select count(*) = $1 from idem_events where state = 'done' and attempts = 0`, messages)
+	s.Until(`select count(*) = $1 from idem_events where state = 'done' and attempts = 0`, messages)
 	for id, n := range published {
 		if n != 1 {
 			t.Errorf("message %s was published %d times", id, n)
@@ -112,9 +112,9 @@ func TestMessageOfABrokerThatHangsIsTriedAgainUntilItIsPublished(t *testing.T) {
 	}))
 	outbox.Timeout, outbox.MaxAttempts = time.Second, 1
 	s.emitMany(outbox, 1)
-	s.start(outbox.Inbox)
+	s.Start(outbox.Inbox)
 	<-hung
-	s.until(`select count(*) = 1 from idem_events where state = 'pending' and last_error like '%deadline%'`)
+	s.Until(`select count(*) = 1 from idem_events where state = 'pending' and last_error like '%deadline%'`)
 	seen.Store(true)
-	s.until(`select count(*) = 1 from idem_events where state = 'done' and attempts = 0`)
+	s.Until(`select count(*) = 1 from idem_events where state = 'done' and attempts = 0`)
 }

@@ -34,7 +34,7 @@ func TestErrorsThatAreTheMessagesOwnAreCountedAndStopNoOtherMessage(t *testing.T
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			t.Parallel()
-			s, w := newApp(t), &fakeBroker{refuse: func(m broker.Message) error {
+			s, w := newApp(t), &testkit.Broker{Refuse: func(m broker.Message) error {
 				if m.ID == "0" {
 					return test.err
 				}
@@ -43,16 +43,16 @@ func TestErrorsThatAreTheMessagesOwnAreCountedAndStopNoOtherMessage(t *testing.T
 			outbox := s.newOutbox(w)
 			outbox.Workers, outbox.MaxAttempts = 1, 2
 			s.emitMany(outbox, 3)
-			s.drain()
-			s.wantRow("0", "state || ' ' || attempts", test.want)
-			w.want(t, "order.paid o1 ", "order.paid o2 ")
+			s.Drain()
+			s.WantRow("0", "state || ' ' || attempts", test.want)
+			w.Want(t, "order.paid o1 ", "order.paid o2 ")
 		})
 	}
 }
 
 func TestDrainSaysThatTheBrokerIsUnavailableAndTheNextOneGoesOn(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &fakeBroker{refuse: func(broker.Message) error { return errors.New("connection refused") }}
+	s, w := newApp(t), &testkit.Broker{Refuse: func(broker.Message) error { return errors.New("connection refused") }}
 	outbox := s.newOutbox(w)
 	outbox.Workers = 1
 	s.emitMany(outbox, 100)
@@ -61,49 +61,49 @@ func TestDrainSaysThatTheBrokerIsUnavailableAndTheNextOneGoesOn(t *testing.T) {
 			t.Errorf("Drain = %v, want the broker's error", err)
 		}
 	}
-	if n := len(s.worked); n > 6 {
+	if n := len(s.Worked); n > 6 {
 		t.Errorf("%d messages were tried", n)
 	}
-	w.refuse = nil
-	s.drain()
-	if n := len(w.published); n < 90 {
+	w.Refuse = nil
+	s.Drain()
+	if n := len(w.Published()); n < 90 {
 		t.Errorf("%d messages were published, want all but those that wait", n)
 	}
 }
 
 func TestOutageOfTheBrokerMakesHealthRed(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &fakeBroker{refuse: func(broker.Message) error { return errors.New("connection refused by 10.0.0.7") }}
+	s, w := newApp(t), &testkit.Broker{Refuse: func(broker.Message) error { return errors.New("connection refused by 10.0.0.7") }}
 	outbox := s.newOutbox(w)
-	s.wantHealth("nothing was published", s.newHealth(outbox), "", "")
+	s.WantHealth("nothing was published", s.NewHealth(outbox), "", "")
 	s.emitMany(outbox, 1)
 	if err := outbox.Drain(t.Context()); err == nil {
 		t.Error("Drain returned nil")
 	}
-	s.wantHealth("it has just begun", s.newHealth(outbox), "", "")
-	strict := s.newHealth(outbox)
+	s.WantHealth("it has just begun", s.NewHealth(outbox), "", "")
+	strict := s.NewHealth(outbox)
 	strict.MaxPending = time.Nanosecond
-	s.wantHealth("it lasts", strict, "broker", "it has taken no message for")
-	if !strings.Contains(s.logged(), "10.0.0.7") {
+	s.WantHealth("it lasts", strict, "broker", "it has taken no message for")
+	if !strings.Contains(s.Logged(), "10.0.0.7") {
 		t.Error("the log does not have the broker's error")
 	}
-	w.refuse = nil
-	s.exec(`update idem_payloads set due_at = now()`)
-	s.drain(1)
-	over := s.newHealth(outbox)
+	w.Refuse = nil
+	s.Exec(`update idem_payloads set due_at = now()`)
+	s.Drain(1)
+	over := s.NewHealth(outbox)
 	over.MaxPending = time.Nanosecond
-	s.wantHealth("it is over", over, "", "")
+	s.WantHealth("it is over", over, "", "")
 }
 
 // A replay by hand counts it no more than workers do, and does not try one message after the other.
 func TestReplayStopsAtAnOutageOfTheBrokerAndChangesNoMessage(t *testing.T) {
 	t.Parallel()
 	s, calls := newApp(t), 0
-	w := &fakeBroker{refuse: func(broker.Message) error { calls++; return errors.New("connection refused") }}
+	w := &testkit.Broker{Refuse: func(broker.Message) error { calls++; return errors.New("connection refused") }}
 	outbox := s.newOutbox(w)
 	s.emitMany(outbox, 3)
-	s.exec(`update idem_events set state = 'parked', attempts = 2 where event = 'shop//2'`)
-	s.exec(`update idem_payloads set due_at = null where event = 'shop//2'`)
+	s.Exec(`update idem_events set state = 'parked', attempts = 2 where event = 'shop//2'`)
+	s.Exec(`update idem_payloads set due_at = null where event = 'shop//2'`)
 	const rows = `select string_agg((to_jsonb(e) - 'starts')::text || to_jsonb(p)::text, ' ' order by event) from idem_events e join idem_payloads p using (event)`
 	before := queryOne[string](s, rows)
 	for n, states := range [][]idem.State{{idem.StatePending}, {idem.StateParked}, {idem.StatePending, idem.StateParked}} {
@@ -115,42 +115,42 @@ func TestReplayStopsAtAnOutageOfTheBrokerAndChangesNoMessage(t *testing.T) {
 	if diff := cmp.Diff(before, queryOne[string](s, rows)); diff != "" {
 		t.Error("the messages (-want +got):\n" + diff)
 	}
-	w.refuse = nil
+	w.Refuse = nil
 	sum, err := outbox.Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending, idem.StateParked}})
 	if sum.Done != 3 || err != nil {
 		t.Errorf("once the broker is available: Replay = %+v, %v, want all published", sum, err)
 	}
-	w.want(t, "order.paid o0 ", "order.paid o1 ", "order.paid o2 ")
+	w.Want(t, "order.paid o0 ", "order.paid o1 ", "order.paid o2 ")
 }
 
 func TestSecondMessageWithAnIDAndAnotherBodyIsListedAndFailsNoHandler(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &fakeBroker{}
+	s, w := newApp(t), &testkit.Broker{}
 	outbox := s.newOutbox(w)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		return errors.Join(pay(ctx, tx, n), outbox.Emit(ctx, broker.Message{ID: "receipt", Type: "order.paid", Key: "o1", Body: []byte(n.ID)}))
 	})
 	for _, id := range []string{"e1", "e2", "e3"} {
-		s.wantAnswer(paid(id), http.StatusOK)
+		s.WantAnswer(paid(id), http.StatusOK)
 	}
-	s.wantEffects(3)
-	s.drain()
-	w.want(t, "order.paid o1 e1")
-	if n := strings.Count(s.logged(), "outbox conflict: another message was emitted with this ID before"); n != 1 {
-		t.Errorf("it is logged %d times, want once:\n%s", n, s.logged())
+	s.WantEffects(3)
+	s.Drain()
+	w.Want(t, "order.paid o1 e1")
+	if n := strings.Count(s.Logged(), "outbox conflict: another message was emitted with this ID before"); n != 1 {
+		t.Errorf("it is logged %d times, want once:\n%s", n, s.Logged())
 	}
 	found, all, err := operator.New(outbox.Inbox, "ana").Conflicts(t.Context(), 10)
 	if err != nil || all != 1 || len(found) != 1 || found[0].Event.ID != "receipt" {
 		t.Errorf("the conflicts are %v, %d, %v, want that of receipt", found, all, err)
 	}
-	err = pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error {
 		return outbox.EmitTx(t.Context(), tx, broker.Message{ID: "other", Type: "order.paid", Body: []byte("1")})
 	})
-	again := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+	again := pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error {
 		return outbox.EmitTx(t.Context(), tx, broker.Message{ID: "other", Type: "order.paid", Body: []byte("2")})
 	})
-	if err != nil || again != nil || strings.Count(s.logged(), "outbox conflict") != 2 {
-		t.Errorf("EmitTx = %v, then %v, and the log is\n%s", err, again, s.logged())
+	if err != nil || again != nil || strings.Count(s.Logged(), "outbox conflict") != 2 {
+		t.Errorf("EmitTx = %v, then %v, and the log is\n%s", err, again, s.Logged())
 	}
 }
 
@@ -162,7 +162,7 @@ func (p publisher) Publish(ctx context.Context, m broker.Message) error { return
 // emitMany emits n messages of as many Keys.
 func (s *app) emitMany(o *outbox.Outbox, n int) {
 	s.Helper()
-	err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(s.Context(), s.Pool, func(tx pgx.Tx) error {
 		for k := range n {
 			if err := o.EmitTx(s.Context(), tx, broker.Message{Type: "order.paid", ID: fmt.Sprint(k), Key: fmt.Sprint("o", k)}); err != nil {
 				return err
@@ -192,7 +192,7 @@ func TestRefusedMessagesHoldUpNoOther(t *testing.T) {
 		return nil
 	}))
 	outbox.MaxAttempts = 2
-	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error {
 		for n := range refused + good {
 			id := fmt.Sprint("good", n)
 			if n < refused {
@@ -207,20 +207,20 @@ func TestRefusedMessagesHoldUpNoOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.start(outbox.Inbox)
-	s.until(`select count(*) = $1 from idem_events where state = 'done'`, good)
+	s.Start(outbox.Inbox)
+	s.Until(`select count(*) = $1 from idem_events where state = 'done'`, good)
 	more := 0
 	for parked := 0; parked < refused; parked = queryOne[int](s, `select count(*) from idem_events where state = 'parked' and attempts = 2`) {
 		more++ // without which nobody knows that the broker is there
-		if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return outbox.EmitTx(t.Context(), tx, broker.Message{Type: "order.paid"}) }); err != nil {
+		if err := pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error { return outbox.EmitTx(t.Context(), tx, broker.Message{Type: "order.paid"}) }); err != nil {
 			t.Fatal(err)
 		}
-		s.until(`select count(*) = $1 from idem_events where state = 'done'`, good+more)
+		s.Until(`select count(*) = $1 from idem_events where state = 'done'`, good+more)
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	if published < good {
 		t.Errorf("%d messages were published, want %d and some of %d", published, good, more)
 	}
-	s.wantHealth("the broker is there", s.newHealth(outbox.Inbox), "parked", fmt.Sprint(refused, " events are parked"))
+	s.WantHealth("the broker is there", s.NewHealth(outbox.Inbox), "parked", fmt.Sprint(refused, " events are parked"))
 }

@@ -67,7 +67,7 @@ func (p *selective) byKey() map[string][]string {
 func (s *app) emitAs(o *outbox.Outbox, eventType string, n int) map[string][]string {
 	s.Helper()
 	bodies := map[string][]string{}
-	err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(s.Context(), s.Pool, func(tx pgx.Tx) error {
 		for k := range n {
 			m := broker.Message{Type: eventType, Key: fmt.Sprint(eventType, k/2), Body: fmt.Append(nil, k)}
 			bodies[m.Key] = append(bodies[m.Key], string(m.Body))
@@ -108,12 +108,12 @@ func TestATypeThatTheBrokerRefusesHoldsUpNoOther(t *testing.T) {
 				}
 				return nil
 			})
-			o := outbox.New(s.pool, "shop", w)
-			o.Logger, o.Workers, o.Poll, o.Timeout = s.logger(), 4, 100*time.Millisecond, 3*time.Second
+			o := outbox.New(s.Pool, "shop", w)
+			o.Logger, o.Workers, o.Poll, o.Timeout = s.Logger(), 4, 100*time.Millisecond, 3*time.Second
 			want := s.emitAs(o, "invoice.made", invoices)
 			maps.Copy(want, s.emitAs(o, "order.paid", orders))
-			s.start(o.Inbox)
-			s.until(`select count(*) = $1 from idem_events where state = 'done'`, orders)
+			s.Start(o.Inbox)
+			s.Until(`select count(*) = $1 from idem_events where state = 'done'`, orders)
 			if n := w.count(); n > 20 {
 				t.Errorf("%d messages were refused until %d orders were published, want a few", n, orders)
 			}
@@ -126,12 +126,12 @@ func TestATypeThatTheBrokerRefusesHoldsUpNoOther(t *testing.T) {
 			}
 
 			w.set(func(string) error { return nil })
-			s.until(`with due as (update idem_payloads set due_at = now() where due_at > now() + interval '1 second')
+			s.Until(`with due as (update idem_payloads set due_at = now() where due_at > now() + interval '1 second')
 				select count(*) = $1 from idem_events where state = 'done'`, invoices+orders)
 			if diff := cmp.Diff(want, w.byKey()); diff != "" {
 				t.Error("published of each Key (-want +got):\n" + diff)
 			}
-			s.wantHealth("all are taken", s.newHealth(o), "", "")
+			s.WantHealth("all are taken", s.NewHealth(o), "", "")
 		})
 	}
 }
@@ -140,12 +140,12 @@ func TestATypeThatTheBrokerRefusesHoldsUpNoOther(t *testing.T) {
 func (s *app) untilRed(o *outbox.Outbox, name, says string) {
 	s.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {
-		s.exec(`update idem_payloads set due_at = now() where due_at > now() + interval '1 second'`)
-		for _, c := range s.newHealth(o).Report().Checks {
+		s.Exec(`update idem_payloads set due_at = now() where due_at > now() + interval '1 second'`)
+		for _, c := range s.NewHealth(o).Report().Checks {
 			if c.Name == name && !c.Healthy && strings.HasPrefix(c.Says, says) {
 				return
 			}
 		}
 	}
-	s.Fatalf("the check %s never fails\n%s", name, s.logged())
+	s.Fatalf("the check %s never fails\n%s", name, s.Logged())
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,14 +17,15 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/outbox"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestMessageIsPublishedOnceItsHandlersTransactionIsCommitted(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &fakeBroker{}
+	s, w := newApp(t), &testkit.Broker{}
 	outbox := s.newOutbox(w)
 	fails := true
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if err := outbox.Emit(ctx, paidMessage(n)); err != nil {
 			return err
 		}
@@ -34,20 +34,20 @@ func TestMessageIsPublishedOnceItsHandlersTransactionIsCommitted(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	s.drain(0)
+	s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.Drain(0)
 	fails = false
-	if o, err := s.first.DryRun(t.Context(), identify([]byte(paid("e1")))); o != idem.Done {
+	if o, err := s.First.DryRun(t.Context(), identify([]byte(paid("e1")))); o != idem.Done {
 		t.Error(o, err)
 	}
-	s.drain(0)
-	w.want(t)
+	s.Drain(0)
+	w.Want(t)
 	for range 3 {
-		s.wantAnswer(paid("e1"), http.StatusOK)
+		s.WantAnswer(paid("e1"), http.StatusOK)
 	}
-	s.drain(1)
-	w.want(t, "order.paid o1 e1")
-	if m := w.published[0]; m.Source != "shop" || len(m.ID) < 20 || time.Since(m.Time) > time.Hour {
+	s.Drain(1)
+	w.Want(t, "order.paid o1 e1")
+	if m := w.Published()[0]; m.Source != "shop" || len(m.ID) < 20 || time.Since(m.Time) > time.Hour {
 		t.Errorf("published %+v", m)
 	}
 }
@@ -56,18 +56,18 @@ func TestMessageIsPublishedOnceItsHandlersTransactionIsCommitted(t *testing.T) {
 // may have to be tried again.
 func TestMessagesOfAKeyArePublishedInTheirOrder(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &fakeBroker{}
+	s, w := newApp(t), &testkit.Broker{}
 	outbox := s.newOutbox(w)
 	outbox.Workers = 3
 	refused := false
-	w.refuse = func(m broker.Message) error {
+	w.Refuse = func(m broker.Message) error {
 		if string(m.Body) == "e1 first" && !refused {
 			refused = true
 			return broker.ErrNoQueue
 		}
 		return nil
 	}
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		for _, step := range []string{"first", "second", "third"} {
 			if err := outbox.Emit(ctx, broker.Message{Type: "step", Key: n.Order, Body: []byte(n.ID + " " + step)}); err != nil {
 				return err
@@ -75,33 +75,33 @@ func TestMessagesOfAKeyArePublishedInTheirOrder(t *testing.T) {
 		}
 		return nil
 	})
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantAnswer(paid("e2"), http.StatusOK)
-	s.drain(7)
-	w.want(t, "step o1 e1 first", "step o1 e1 second", "step o1 e1 third", "step o1 e2 first", "step o1 e2 second", "step o1 e2 third")
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(paid("e2"), http.StatusOK)
+	s.Drain(7)
+	w.Want(t, "step o1 e1 first", "step o1 e1 second", "step o1 e1 third", "step o1 e2 first", "step o1 e2 second", "step o1 e2 third")
 }
 
 // The second transaction begins first, and waits for the order's row: what it
 // emits is later all the same.
 func TestMessagesHaveTheOrderOfCommitsThatWaitForEachOther(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &fakeBroker{}
+	s, w := newApp(t), &testkit.Broker{}
 	outbox := s.newOutbox(w)
-	s.exec(`create table orders (id text primary key); insert into orders values ('o1')`)
+	s.Exec(`create table orders (id text primary key); insert into orders values ('o1')`)
 	emit := func(tx pgx.Tx, body string) error {
 		if _, err := tx.Exec(t.Context(), `select from orders where id = 'o1' for update`); err != nil {
 			return err
 		}
 		return outbox.EmitTx(t.Context(), tx, broker.Message{Type: "step", Key: "o1", Body: []byte(body)})
 	}
-	second, err := s.pool.Begin(t.Context())
+	second, err := s.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := second.Exec(t.Context(), `select now()`); err != nil {
 		t.Fatal(err)
 	}
-	first, err := s.pool.Begin(t.Context())
+	first, err := s.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,74 +110,74 @@ func TestMessagesHaveTheOrderOfCommitsThatWaitForEachOther(t *testing.T) {
 	}
 	emitted := make(chan error)
 	go func() { emitted <- emit(second, "second") }()
-	s.until(blocked)
+	s.Until(blocked)
 	if err := first.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(<-emitted, second.Commit(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	s.drain(2)
-	w.want(t, "step o1 first", "step o1 second")
+	s.Drain(2)
+	w.Want(t, "step o1 first", "step o1 second")
 }
 
 func TestMessageThatTheBrokerRefusesIsParkedAndRequeued(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &fakeBroker{refuse: func(broker.Message) error { return broker.ErrTooLarge }}
+	s, w := newApp(t), &testkit.Broker{Refuse: func(broker.Message) error { return broker.ErrTooLarge }}
 	outbox := s.newOutbox(w)
 	outbox.MaxAttempts = 3
-	if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+	if err := pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error {
 		return outbox.EmitTx(t.Context(), tx, broker.Message{Type: "order.paid", Body: []byte("b")})
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s.drain(3)
+	s.Drain(3)
 	if stats, err := outbox.Stats(t.Context()); stats.Parked.Events != 1 || err != nil {
 		t.Fatal(stats, err)
 	}
-	w.refuse = nil
-	s.workersElsewhere("shop")
+	w.Refuse = nil
+	s.WorkersElsewhere("shop")
 	if n, err := acted(t.Context(), "the limit was raised")(operator.New(outbox, "ana").PlanRequeue(t.Context(), idem.Filter{})); n != 1 || err != nil {
 		t.Error(n, err)
 	}
-	s.drain(1)
-	w.want(t, "order.paid  b")
+	s.Drain(1)
+	w.Want(t, "order.paid  b")
 }
 
 func TestMessageWithAnIDThatWasEmittedBeforeIsNotEmittedAgain(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &fakeBroker{}
+	s, w := newApp(t), &testkit.Broker{}
 	outbox := s.newOutbox(w)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		m := paidMessage(n)
 		m.ID = "paid-" + n.Order // whichever event says so first
 		return outbox.Emit(ctx, m)
 	})
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantAnswer(paid("e2"), http.StatusOK)
-	s.drain(1)
-	s.wantAnswer(paid("e3"), http.StatusOK)
-	s.drain(0)
-	w.want(t, "order.paid o1 e1")
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(paid("e2"), http.StatusOK)
+	s.Drain(1)
+	s.WantAnswer(paid("e3"), http.StatusOK)
+	s.Drain(0)
+	w.Want(t, "order.paid o1 e1")
 }
 
 func TestMessageThatCannotBeStoredFailsItsHandler(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	outbox := s.newOutbox(&fakeBroker{})
+	outbox := s.newOutbox(&testkit.Broker{})
 	for why, m := range map[string]broker.Message{
 		"no type":       {Body: []byte("b")},
 		"a long key":    {Type: "t", Key: strings.Repeat("k", 256)},
 		"an id of NUL":  {Type: "t", ID: "\x00"},
 		"a broken type": {Type: "\xff"},
 	} {
-		err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return outbox.EmitTx(t.Context(), tx, m) })
+		err := pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error { return outbox.EmitTx(t.Context(), tx, m) })
 		if err == nil || !strings.HasPrefix(err.Error(), "outbox: ") {
 			t.Errorf("%s: EmitTx = %v", why, err)
 		}
 	}
-	s.on(func(ctx context.Context, _ pgx.Tx, n *note) error { return outbox.Emit(ctx, broker.Message{}) })
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.On(func(ctx context.Context, _ pgx.Tx, n *note) error { return outbox.Emit(ctx, broker.Message{}) })
+	s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
 	defer func() {
 		if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "EmitTx") {
 			t.Errorf("Emit outside of a handler: %v", r)
@@ -190,7 +190,7 @@ func TestOutboxReceivesNothing(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	w := httptest.NewRecorder()
-	s.newOutbox(&fakeBroker{}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(paid("e1"))))
+	s.newOutbox(&testkit.Broker{}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(paid("e1"))))
 	if w.Code != http.StatusUnauthorized {
 		t.Errorf("a stranger's message is answered %d %s", w.Code, w.Body)
 	}
@@ -219,25 +219,25 @@ func TestCloudEventHasWhatTheStandardAsksFor(t *testing.T) {
 // A console and DryReplay run what is stored: consumers must not hear of it.
 func TestDryRunOfAMessageDoesNotPublishIt(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &fakeBroker{refuse: func(broker.Message) error { return idem.NoRetry(errors.New("no such topic")) }}
+	s, w := newApp(t), &testkit.Broker{Refuse: func(broker.Message) error { return idem.NoRetry(errors.New("no such topic")) }}
 	outbox := s.newOutbox(w)
-	s.on(func(ctx context.Context, _ pgx.Tx, n *note) error { return outbox.Emit(ctx, paidMessage(n)) })
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.drain(1)
-	w.refuse = nil
+	s.On(func(ctx context.Context, _ pgx.Tx, n *note) error { return outbox.Emit(ctx, paidMessage(n)) })
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.Drain(1)
+	w.Refuse = nil
 	sum, err := replayed(t.Context(), "")(operator.New(outbox, "ana").PlanDryReplay(t.Context(), idem.Filter{}))
 	if diff := cmp.Diff(idem.Replayed{Done: 1}, sum); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
-	w.want(t)
+	w.Want(t)
 }
 
 // Handlers write bodies into buffers that they use again.
 func TestMessageHasTheBodyThatItWasEmittedWith(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &fakeBroker{}
+	s, w := newApp(t), &testkit.Broker{}
 	outbox := s.newOutbox(w)
-	s.on(func(ctx context.Context, _ pgx.Tx, _ *note) error {
+	s.On(func(ctx context.Context, _ pgx.Tx, _ *note) error {
 		buffer := make([]byte, 0, 10)
 		for _, text := range []string{"first", "again"} {
 			if err := outbox.Emit(ctx, broker.Message{Type: "step", Key: "o1", Body: append(buffer, text...)}); err != nil {
@@ -246,57 +246,57 @@ func TestMessageHasTheBodyThatItWasEmittedWith(t *testing.T) {
 		}
 		return nil
 	})
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.drain(2)
-	w.want(t, "step o1 first", "step o1 again")
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.Drain(2)
+	w.Want(t, "step o1 first", "step o1 again")
 }
 
 // A goroutine that the handler did not wait for must not take a message for
 // emitted that nobody will publish.
 func TestMessageAfterTheHandlerHasReturnedIsRefused(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &fakeBroker{}
+	s, w := newApp(t), &testkit.Broker{}
 	outbox := s.newOutbox(w)
 	committed, said := make(chan struct{}), make(chan error, 1)
-	s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, _ pgx.Tx, n *note) error {
 		go func() {
 			<-committed
 			said <- outbox.Emit(ctx, paidMessage(n))
 		}()
 		return nil
 	})
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(paid("e1"), http.StatusOK)
 	close(committed)
 	if err := <-said; err == nil || !strings.Contains(err.Error(), "the handler has returned") {
 		t.Error("Emit after the handler returned:", err)
 	}
-	s.drain(0)
-	w.want(t)
+	s.Drain(0)
+	w.Want(t)
 }
 
 // A tracer may look at what handlers may look at.
 func TestTracerMayUseTheHandlersContextForACarrier(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &fakeBroker{}
+	s, w := newApp(t), &testkit.Broker{}
 	outbox := s.newOutbox(w)
 	outbox.Tracer = carrying(func(ctx context.Context) string {
 		idem.ExecAtCommit(ctx, `select 1`)
 		return "carried"
 	})
-	s.on(func(ctx context.Context, _ pgx.Tx, n *note) error { return outbox.Emit(ctx, paidMessage(n)) })
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.drain(1)
-	w.want(t, "order.paid o1 e1")
+	s.On(func(ctx context.Context, _ pgx.Tx, n *note) error { return outbox.Emit(ctx, paidMessage(n)) })
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.Drain(1)
+	w.Want(t, "order.paid o1 e1")
 }
 
 // Postgres may have the handler run again: what the first run emitted went with its
 // transaction.
 func TestMessageOfARunThatPostgresRefusedIsNotPublished(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &fakeBroker{}
+	s, w := newApp(t), &testkit.Broker{}
 	outbox := s.newOutbox(w)
 	runs := 0
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		runs++
 		if err := outbox.Emit(ctx, broker.Message{Type: "run", Key: n.Order, Body: fmt.Append(nil, runs)}); err != nil {
 			return err
@@ -307,50 +307,17 @@ func TestMessageOfARunThatPostgresRefusedIsNotPublished(t *testing.T) {
 		}
 		return nil
 	})
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.drain(1)
-	w.want(t, "run o1 2")
-}
-
-// fakeBroker notes what is published, and refuses what it is told to.
-type fakeBroker struct {
-	mu        sync.Mutex
-	published []broker.Message
-	refuse    func(broker.Message) error
-}
-
-func (w *fakeBroker) Publish(_ context.Context, m broker.Message) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.refuse != nil {
-		if err := w.refuse(m); err != nil {
-			return err
-		}
-	}
-	w.published = append(w.published, m)
-	return nil
-}
-
-// want checks what was published, as "type key body".
-func (w *fakeBroker) want(t *testing.T, want ...string) {
-	t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var got []string
-	for _, m := range w.published {
-		got = append(got, fmt.Sprintf("%s %s %s", m.Type, m.Key, m.Body))
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error("published (-want +got):\n" + diff)
-	}
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.Drain(1)
+	w.Want(t, "run o1 2")
 }
 
 // newOutbox is an outbox that tries again at once.
 func (s *app) newOutbox(p broker.Publisher) *outbox.Outbox {
-	o := outbox.New(s.pool, "shop", p)
+	o := outbox.New(s.Pool, "shop", p)
 	o.Backoff = func(int) time.Duration { return 0 }
-	o.Poll, o.Logger, o.Observe = 10*time.Millisecond, s.logger(), s.observe
-	s.inbox = o.Inbox // what the harness drains
+	o.Poll, o.Logger, o.Observe = 10*time.Millisecond, s.Logger(), s.Observe
+	s.Inbox = o.Inbox // what the harness drains
 	return o
 }
 

@@ -42,22 +42,22 @@ func TestEventWhoseDecoderPanicsIsParked(t *testing.T) {
 				t.Run(mode, func(t *testing.T) {
 					t.Parallel()
 					s := newApp(t)
-					register(s.notes)
+					register(s.Notes)
 					s.openInbox()
 					if mode == "inline" {
-						s.wantAnswer(body, http.StatusOK)
-						s.wantAnswer(body, http.StatusOK)
+						s.WantAnswer(body, http.StatusOK)
+						s.WantAnswer(body, http.StatusOK)
 					} else {
-						s.store(identify([]byte(body)))
-						s.drain(1)
+						s.Store(identify([]byte(body)))
+						s.Drain(1)
 					}
-					s.wantState("e1", idem.StateParked)
-					s.wantPayload("e1", body)
+					s.WantState("e1", idem.StateParked)
+					s.WantPayload("e1", body)
 					if why := queryOne[string](s, `select last_error from idem_events`); !strings.Contains(why, "panic") && !strings.Contains(why, "PANIC") && !strings.Contains(why, "nil") {
 						t.Errorf("the stored reason does not tell: %s", why)
 					}
-					s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1})
-					if outcome, err := s.first.DryRun(t.Context(), identify([]byte(body))); outcome != idem.Parked || err == nil {
+					s.WantReplayed(idem.Filter{}, idem.Replayed{Failed: 1})
+					if outcome, err := s.First.DryRun(t.Context(), identify([]byte(body))); outcome != idem.Parked || err == nil {
 						t.Errorf("DryRun = %s, %v, want parked", outcome, err)
 					}
 				})
@@ -83,28 +83,28 @@ func TestObserversThatPanicChangeNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				idem.AfterCommit(ctx, func(context.Context) { panic("no cache") }) // it is logged
 				return refuseBad(ctx, tx, n)
 			})
 			s.openInbox()
-			set(s.first)
-			set(s.inbox)
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantAnswer(paid("bad1"), http.StatusOK)
-			s.wantAnswer(`{"id":"e1","type":"paid","order":"another body"}`, http.StatusOK) // a conflict is logged
-			if status, _, err := s.post(t.Context(), paid("e2"), map[string]string{"token": "guess"}); status != http.StatusUnauthorized || err != nil {
+			set(s.First)
+			set(s.Inbox)
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantAnswer(paid("bad1"), http.StatusOK)
+			s.WantAnswer(`{"id":"e1","type":"paid","order":"another body"}`, http.StatusOK) // a conflict is logged
+			if status, _, err := s.Post(t.Context(), paid("e2"), map[string]string{"token": "guess"}); status != http.StatusUnauthorized || err != nil {
 				t.Errorf("a stranger was answered %d, %v", status, err)
 			}
-			s.store(letter("e3", "o3", 0), letter("bad3", "o4", 0))
-			if err := s.inbox.Drain(t.Context()); err != nil {
+			s.Store(letter("e3", "o3", 0), letter("bad3", "o4", 0))
+			if err := s.Inbox.Drain(t.Context()); err != nil {
 				t.Error(err)
 			}
-			s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 2})
+			s.WantReplayed(idem.Filter{}, idem.Replayed{Failed: 2})
 			for id, want := range map[string]idem.State{"e1": idem.StateDone, "bad1": idem.StateParked, "e3": idem.StateDone, "bad3": idem.StateParked} {
-				s.wantState(id, want)
+				s.WantState(id, want)
 			}
-			s.wantEffects(2)
+			s.WantEffects(2)
 		})
 	}
 }
@@ -112,10 +112,10 @@ func TestObserversThatPanicChangeNothing(t *testing.T) {
 func TestObserveThatPanicsIsLogged(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
-	s.first.Observe = func(context.Context, idem.Observation) { panic("no metrics") }
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	if log := s.logged(); !strings.Contains(log, "webhook Observe function failed") || !strings.Contains(log, "no metrics") {
+	s.On(pay)
+	s.First.Observe = func(context.Context, idem.Observation) { panic("no metrics") }
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	if log := s.Logged(); !strings.Contains(log, "webhook Observe function failed") || !strings.Contains(log, "no metrics") {
 		t.Error("the log does not tell:\n" + log)
 	}
 }
@@ -123,27 +123,27 @@ func TestObserveThatPanicsIsLogged(t *testing.T) {
 func TestAfterCommitThatPanicsUnderAWorkerIsLogged(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		idem.AfterCommit(ctx, func(context.Context) { panic("no cache") })
 		return pay(ctx, tx, n)
 	})
-	s.store(letter("e1", "o1", 0))
-	s.drain(1)
-	s.wantState("e1", idem.StateDone)
-	if !strings.Contains(s.logged(), "AfterCommit function failed") {
-		t.Error("the log does not tell:\n" + s.logged())
+	s.Store(letter("e1", "o1", 0))
+	s.Drain(1)
+	s.WantState("e1", idem.StateDone)
+	if !strings.Contains(s.Logged(), "AfterCommit function failed") {
+		t.Error("the log does not tell:\n" + s.Logged())
 	}
 }
 
 func TestBackoffThatPanicsWaitsAsByDefault(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
-	s.inbox.Backoff = func(int) time.Duration { panic("no schedule") }
-	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
-	s.store(letter("e1", "o1", 0))
-	s.exec(`update idem_events set attempts = 12`) // the next waits for an hour or so, by default
-	s.drain(1)
-	s.wantRow("e1", "state, attempts", "(pending,13)")
+	s.Inbox.Backoff = func(int) time.Duration { panic("no schedule") }
+	s.On(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	s.Store(letter("e1", "o1", 0))
+	s.Exec(`update idem_events set attempts = 12`) // the next waits for an hour or so, by default
+	s.Drain(1)
+	s.WantRow("e1", "state, attempts", "(pending,13)")
 	if !queryOne[bool](s, `select due_at > now() + interval '30 minutes' from idem_payloads`) {
 		t.Error("the next attempt does not wait")
 	}
@@ -153,8 +153,8 @@ func TestBackoffThatPanicsWaitsAsByDefault(t *testing.T) {
 func TestSourceThatPanicsAboutATypeLosesNoEvent(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
-	s.on(pay)
-	p, i := newFirst(s.pool, doubtfulSource{s.notes}), idem.NewInbox(s.pool, doubtfulSource{s.notes})
+	s.On(pay)
+	p, i := newFirst(s.Pool, doubtfulSource{s.Notes}), idem.NewInbox(s.Pool, doubtfulSource{s.Notes})
 	p.Logger, i.Logger = nil, nil
 	if o, err := p.Accept(t.Context(), letter("e1", "o1", 0)); o != idem.Done || err != nil {
 		t.Errorf("inline: %s, %v, want done", o, err)
@@ -165,7 +165,7 @@ func TestSourceThatPanicsAboutATypeLosesNoEvent(t *testing.T) {
 	if err := i.Drain(t.Context()); err != nil {
 		t.Error(err)
 	}
-	s.wantEffects(2)
+	s.WantEffects(2)
 }
 
 // Whether the delivery is genuine could not be determined: it must come again.
@@ -179,23 +179,23 @@ func TestDeliveryThatCannotBeOpenedMustComeAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			p, i := newFirst(s.pool, source), idem.NewInbox(s.pool, source)
-			p.Logger, i.Logger, p.Observe, i.Observe = s.logger(), s.logger(), s.observe, s.observe
+			p, i := newFirst(s.Pool, source), idem.NewInbox(s.Pool, source)
+			p.Logger, i.Logger, p.Observe, i.Observe = s.Logger(), s.Logger(), s.Observe, s.Observe
 			for mode, h := range map[string]http.Handler{"inline": p, "inbox": i} {
 				s.endpoint(h, "")
-				if status, answer := s.deliver(paid("e1")); status != http.StatusServiceUnavailable {
+				if status, answer := s.Deliver(paid("e1")); status != http.StatusServiceUnavailable {
 					t.Errorf("%s: answered %d %s, want 503", mode, status, answer)
 				}
 			}
-			for _, o := range s.outcomes() {
+			for _, o := range s.Outcomes() {
 				if o != idem.Retrying {
 					t.Errorf("the outcome is %s, want retrying", o)
 				}
 			}
-			if !strings.Contains(s.logged(), "panic") {
-				t.Error("the log does not tell:\n" + s.logged())
+			if !strings.Contains(s.Logged(), "panic") {
+				t.Error("the log does not tell:\n" + s.Logged())
 			}
-			s.wantContents([]string{})
+			s.WantContents([]string{})
 		})
 	}
 }
@@ -205,19 +205,19 @@ func TestDeliveryThatCannotBeOpenedMustComeAgain(t *testing.T) {
 func TestTracerThatPanicsLosesNoEvent(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.inbox = s.newInbox(openPool(t, s.pool.Config().ConnString(), func(c *pgxpool.Config) {
+	s.Inbox = s.NewInbox(openPool(t, s.Pool.Config().ConnString(), func(c *pgxpool.Config) {
 		c.ConnConfig.Tracer = &panicking{}
 	}))
-	s.on(pay)
+	s.On(pay)
 	events := []idem.Event{letter("e1", "o1", 1), letter("e2", "o1", 2), letter("e3", "o2", 3)}
-	s.start(s.inbox)
+	s.Start(s.Inbox)
 	for _, e := range events {
 		for o := idem.Retrying; !o.Acknowledged(); {
-			o, _ = s.inbox.Accept(t.Context(), e)
+			o, _ = s.Inbox.Accept(t.Context(), e)
 		}
 	}
 	s.untilDone(len(events))
-	s.wantEffects(len(events))
+	s.WantEffects(len(events))
 }
 
 // brittleHandler is a slog.Handler that panics.

@@ -17,7 +17,7 @@ import (
 // pausing pauses events.
 func (s *app) pausing(p operator.Pause, d time.Duration) {
 	s.Helper()
-	plan, err := operator.New(s.inbox, "ana").PlanPause(s.Context(), p, d)
+	plan, err := operator.New(s.Inbox, "ana").PlanPause(s.Context(), p, d)
 	if err == nil {
 		_, err = plan.Do(s.Context(), "the bank is away")
 	}
@@ -27,7 +27,7 @@ func (s *app) pausing(p operator.Pause, d time.Duration) {
 }
 
 func (s *app) resuming(p operator.Pause) error {
-	plan, err := operator.New(s.inbox, "ana").PlanResume(s.Context(), p)
+	plan, err := operator.New(s.Inbox, "ana").PlanResume(s.Context(), p)
 	if err == nil {
 		_, err = plan.Do(s.Context(), "")
 	}
@@ -37,7 +37,7 @@ func (s *app) resuming(p operator.Pause) error {
 func (s *app) wantRows(query string, want int) {
 	s.Helper()
 	var got int
-	if err := s.pool.QueryRow(s.Context(), query).Scan(&got); err != nil || got != want {
+	if err := s.Pool.QueryRow(s.Context(), query).Scan(&got); err != nil || got != want {
 		s.Errorf("%s = %d, %v, want %d", query, got, err, want)
 	}
 }
@@ -46,14 +46,14 @@ func (s *app) wantRows(query string, want int) {
 func TestAPauseEndsByItself(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(pay)
-	s.store(letter("e1", "o1", 1))
+	s.On(pay)
+	s.Store(letter("e1", "o1", 1))
 	s.pausing(operator.Pause{}, time.Hour)
-	s.drain(0)
+	s.Drain(0)
 	s.pausing(operator.Pause{}, time.Millisecond)
-	s.start(s.inbox)
-	s.wantWorked(idem.Done)
-	s.exec(`select pg_sleep(0.002)`)
+	s.Start(s.Inbox)
+	s.WantWorked(idem.Done)
+	s.Exec(`select pg_sleep(0.002)`)
 	if err := s.resuming(operator.Pause{}); !errors.Is(err, operator.ErrNotPaused) {
 		t.Errorf("resumed with %v", err)
 	}
@@ -63,37 +63,37 @@ func TestAPauseEndsByItself(t *testing.T) {
 func TestAnEventThatWasPutOffAfterTheResumeGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(pay)
-	s.store(letter("e1", "o1", 1))
+	s.On(pay)
+	s.Store(letter("e1", "o1", 1))
 	s.pausing(operator.Pause{Type: "paid"}, time.Hour)
 	if err := s.resuming(operator.Pause{Type: "paid"}); err != nil {
 		t.Fatal(err)
 	}
-	s.exec(`update idem_payloads set due_at = (select until from idem_pauses) where source = 'notes'`)
-	s.drain(1)
+	s.Exec(`update idem_payloads set due_at = (select until from idem_pauses) where source = 'notes'`)
+	s.Drain(1)
 }
 
 // A first try without workers has nowhere to leave the event.
 func TestAPausedEventIsAnswered503WhereNoWorkersRun(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.inbox.WorkFirst, s.inbox.AnswerWithin = true, time.Millisecond
-	s.on(pay)
+	s.Inbox.WorkFirst, s.Inbox.AnswerWithin = true, time.Millisecond
+	s.On(pay)
 	s.pausing(operator.Pause{}, time.Hour)
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	s.wantState("e1", "")
+	s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.WantState("e1", "")
 }
 
 // Many paused events are put off many at once, and others do not wait for them.
 func TestOthersDoNotWaitForManyPausedEvents(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(pay)
-	s.exec(`insert into idem_events (event, type, key, state) select 'notes//p' || n, 'sent', 'p' || n, 'pending' from generate_series(1, 4000) n;
+	s.On(pay)
+	s.Exec(`insert into idem_events (event, type, key, state) select 'notes//p' || n, 'sent', 'p' || n, 'pending' from generate_series(1, 4000) n;
 		insert into idem_payloads (event, source, lane, due_at, received_at, body) select 'notes//p' || n, 'notes', 'notes//p' || n, now() - interval '1 minute', now(), '{}' from generate_series(1, 4000) n`)
 	s.pausing(operator.Pause{Type: "sent"}, time.Hour)
-	s.store(letter("e1", "o1", 1))
-	s.drain(1)
+	s.Store(letter("e1", "o1", 1))
+	s.Drain(1)
 	s.wantRows(`select count(*) from idem_payloads where source = 'notes' and due_at <= now()`, 0)
 	s.wantRows(`select max(starts) from idem_events`, 1) // none was claimed to be put off
 }
@@ -101,16 +101,16 @@ func TestOthersDoNotWaitForManyPausedEvents(t *testing.T) {
 func TestReplayAndRequeueRefuseWhatIsPaused(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	ana := operator.New(s.inbox, "ana")
+	ana := operator.New(s.Inbox, "ana")
 	fixed := false
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if !fixed {
 			return idem.NoRetry(errors.New("no such order"))
 		}
 		return pay(ctx, tx, n)
 	})
-	s.store(letter("e1", "o1", 1))
-	s.drain(1)
+	s.Store(letter("e1", "o1", 1))
+	s.Drain(1)
 	fixed = true
 	s.pausing(operator.Pause{Key: "o1"}, time.Hour)
 	f := idem.Filter{IDs: []string{"e1"}}
@@ -131,13 +131,13 @@ func TestReplayAndRequeueRefuseWhatIsPaused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.wantState("e1", idem.StateDone)
+	s.WantState("e1", idem.StateDone)
 }
 
 func TestAPauseHasAnEndAndAReasonAndIsInTheTrail(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	ana := operator.New(s.inbox, "ana")
+	ana := operator.New(s.Inbox, "ana")
 	for _, d := range []time.Duration{0, -time.Hour, operator.MaxPause + 1} {
 		if _, err := ana.PlanPause(t.Context(), operator.Pause{}, d); err == nil || !strings.Contains(err.Error(), "at most 7 d from now") {
 			t.Errorf("a pause of %s: %v", d, err)

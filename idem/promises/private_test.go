@@ -24,6 +24,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
@@ -34,15 +35,15 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 	}
 	s := newInboxApp(t)
 	var fixed atomic.Bool
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if fixed.Load() {
 			return nil
 		}
 		return fmt.Errorf("no order of %s", secret)
 	})
 	heard := &hearing{}
-	s.first.KeepPayloads, s.first.Tracer = true, heard
-	s.inbox.KeepPayloads, s.inbox.MaxAttempts, s.inbox.Tracer = true, 1, heard
+	s.First.KeepPayloads, s.First.Tracer = true, heard
+	s.Inbox.KeepPayloads, s.Inbox.MaxAttempts, s.Inbox.Tracer = true, 1, heard
 
 	person, ids := map[string]bool{}, map[string]bool{} // where they are
 	look := func() {
@@ -53,7 +54,7 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 			ids[place] = true
 		}
 	}
-	ines := operator.New(s.inbox, actor)
+	ines := operator.New(s.Inbox, actor)
 	ines.Progress = func(sum idem.Replayed, of int) { // she stops what she has begun, at its last event
 		if sum.Failed != of {
 			return
@@ -82,10 +83,10 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 	}
 
 	// Delivered, failed in a first try, and parked.
-	accept(s.first.Accept, "inline", idem.Retrying)
-	accept(s.inbox.Accept, "inline", idem.Pending)
-	accept(s.inbox.Accept, "worked", idem.Pending)
-	s.drain(2)
+	accept(s.First.Accept, "inline", idem.Retrying)
+	accept(s.Inbox.Accept, "inline", idem.Pending)
+	accept(s.Inbox.Accept, "worked", idem.Pending)
+	s.Drain(2)
 	look()
 
 	// Replayed in vain, looked at, given up; then fixed, done and archived.
@@ -101,8 +102,8 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 	fixed.Store(true)
 	replay(idem.Replayed{Done: 1})
 	fixed.Store(false)
-	accept(s.inbox.Accept, "open", idem.Pending)
-	s.drain(1)
+	accept(s.Inbox.Accept, "open", idem.Pending)
+	s.Drain(1)
 	look()
 
 	// Paused, and resumed.
@@ -122,8 +123,8 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	logged, observed := s.logged(), ""
-	for _, o := range s.observations() {
+	logged, observed := s.Logged(), ""
+	for _, o := range s.Observed() {
 		observed += fmt.Sprintf("%v %s\n", o.Err, o.Event.Payload)
 		if text := o.Label + o.Source + string(o.Outcome); strings.Contains(text, secret) || strings.Contains(text, entity) {
 			t.Errorf("labels of metrics are %q", text)
@@ -149,8 +150,8 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 	ines.EraseNotDone = true
 	s.erase(ines, "3 erased", "evt-5512-inline", "evt-5512-worked", "evt-5512-open")
 	for _, id := range []string{"inline", "worked", "open"} {
-		accept(s.first.Accept, id, idem.Duplicate)
-		accept(s.inbox.Accept, id, idem.Duplicate)
+		accept(s.First.Accept, id, idem.Duplicate)
+		accept(s.Inbox.Accept, id, idem.Duplicate)
 	}
 	if found := s.columnsWith(secret); len(found) > 0 {
 		t.Errorf("after Erase the person's name is in %v", found)
@@ -171,7 +172,7 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 func TestWhatPostgresQuotesOfARowIsInNoErrorThatIsStoredLoggedOrObserved(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.exec(`create table people (email text unique, age int, constraint adult check (age > 17)); insert into people values ('` + secret + `', 30)`)
+	s.Exec(`create table people (email text unique, age int, constraint adult check (age > 17)); insert into people values ('` + secret + `', 30)`)
 	statements := map[string]func(context.Context, pgx.Tx) error{
 		"unique": func(ctx context.Context, tx pgx.Tx) error {
 			return runSQL(ctx, tx, `insert into people values ($1)`, secret)
@@ -198,16 +199,16 @@ func TestWhatPostgresQuotesOfARowIsInNoErrorThatIsStoredLoggedOrObserved(t *test
 			return errors.Join(fmt.Errorf("storing a person: %w: %s", err, said.Detail), errors.New("in full"))
 		},
 	}
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error { return statements[n.Order](ctx, tx) })
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error { return statements[n.Order](ctx, tx) })
 	s.openInbox()
 	for name := range statements {
-		s.wantAnswer(fmt.Sprintf(`{"id":"inline %[1]s","type":"paid","order":%[1]q}`, name), http.StatusServiceUnavailable)
+		s.WantAnswer(fmt.Sprintf(`{"id":"inline %[1]s","type":"paid","order":%[1]q}`, name), http.StatusServiceUnavailable)
 	}
-	s.inbox.MaxAttempts = 1
+	s.Inbox.MaxAttempts = 1
 	for name := range statements {
-		s.store(idem.Event{ID: "worked " + name, Type: "paid", Key: "worked " + name, Payload: fmt.Appendf(nil, `{"type":"paid","order":%q}`, name)})
+		s.Store(idem.Event{ID: "worked " + name, Type: "paid", Key: "worked " + name, Payload: fmt.Appendf(nil, `{"type":"paid","order":%q}`, name)})
 	}
-	s.drain(len(statements))
+	s.Drain(len(statements))
 	for name, want := range map[string]string{
 		"unique":   `ERROR: duplicate key value violates unique constraint "people_email_key" (SQLSTATE 23505)`,
 		"check":    `ERROR: new row for relation "people" violates check constraint "adult" (SQLSTATE 23514)`,
@@ -226,11 +227,11 @@ func TestWhatPostgresQuotesOfARowIsInNoErrorThatIsStoredLoggedOrObserved(t *test
 	if found := s.columnsWith(secret); len(found) > 0 {
 		t.Errorf("%s is in %v", secret, found)
 	}
-	if strings.Contains(s.logged(), secret) {
-		t.Error("the log names the person:\n" + s.logged())
+	if strings.Contains(s.Logged(), secret) {
+		t.Error("the log names the person:\n" + s.Logged())
 	}
 	failures := 0
-	for _, o := range s.observations() {
+	for _, o := range s.Observed() {
 		if o.Err != nil {
 			failures++
 			if strings.Contains(o.Err.Error(), secret) {
@@ -246,41 +247,41 @@ func TestWhatPostgresQuotesOfARowIsInNoErrorThatIsStoredLoggedOrObserved(t *test
 func TestRedactErrorDecidesWhatAnErrorSaysAndNotWhatItIs(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(func(context.Context, pgx.Tx, *note) error { return idem.NoRetry(errNamesAna) })
+	s.On(func(context.Context, pgx.Tx, *note) error { return idem.NoRetry(errNamesAna) })
 	s.openInbox()
 	for name, redact := range map[string]func(error) string{
 		"typed": func(err error) string { return fmt.Sprintf("%T", errors.Unwrap(errors.Unwrap(err))) },
 		"panic": func(error) string { panic(secret) },
 	} {
-		s.first.RedactError, s.inbox.RedactError = redact, redact
+		s.First.RedactError, s.Inbox.RedactError = redact, redact
 		e := idem.Event{ID: name, Type: "paid", Key: name, Payload: []byte(`{"type":"paid"}`)}
-		if outcome, err := s.first.Accept(t.Context(), e); outcome != idem.Parked || err != nil {
+		if outcome, err := s.First.Accept(t.Context(), e); outcome != idem.Parked || err != nil {
 			t.Errorf("a first try is %s, %v, want parked", outcome, err)
 		}
-		s.store(e)
-		s.drain(1)
-		if outcome, err := s.first.Accept(t.Context(), idem.Event{ID: name + "unreadable", Type: "paid", Payload: []byte(`{"type":7,"name":"` + secret + `"}`)}); outcome != idem.Parked || err != nil {
+		s.Store(e)
+		s.Drain(1)
+		if outcome, err := s.First.Accept(t.Context(), idem.Event{ID: name + "unreadable", Type: "paid", Payload: []byte(`{"type":7,"name":"` + secret + `"}`)}); outcome != idem.Parked || err != nil {
 			t.Error(outcome, err)
 		}
 	}
 	want := map[string]string{"typed": "*errors.errorString", "panic": "the error is not shown, because RedactError panicked"}
 	for name, text := range want {
-		s.wantRow(name, "row(state, last_error = '"+text+"')", "(parked,t)")
+		s.WantRow(name, "row(state, last_error = '"+text+"')", "(parked,t)")
 	}
-	if sum, err := s.inbox.Replay(t.Context(), idem.Filter{}); counted(sum) != counted(idem.Replayed{Failed: 4}) || err != nil {
+	if sum, err := s.Inbox.Replay(t.Context(), idem.Filter{}); counted(sum) != counted(idem.Replayed{Failed: 4}) || err != nil {
 		t.Error(sum, err)
 	}
-	_, err := s.first.DryRun(t.Context(), idem.Event{ID: "dry", Type: "paid", Payload: []byte(`{"type":"paid"}`)})
+	_, err := s.First.DryRun(t.Context(), idem.Event{ID: "dry", Type: "paid", Payload: []byte(`{"type":"paid"}`)})
 	if !errors.Is(err, errNamesAna) || strings.Contains(err.Error(), secret) {
 		t.Errorf("DryRun = %v, want the handler's error in other words", err)
 	}
-	for _, o := range s.observations() {
+	for _, o := range s.Observed() {
 		if o.Err != nil && strings.Contains(o.Err.Error(), secret) {
 			t.Errorf("an observation names the person: %v", o.Err)
 		}
 	}
-	if strings.Contains(s.logged(), secret) {
-		t.Error("the log names the person:\n" + s.logged())
+	if strings.Contains(s.Logged(), secret) {
+		t.Error("the log names the person:\n" + s.Logged())
 	}
 	if found := s.columnsWith(secret); len(found) != 1 || found[0] != "idem_payloads.body" {
 		t.Errorf("%s is in %v, want the bodies alone", secret, found)
@@ -293,14 +294,14 @@ func TestAnErasedEventLeavesOnlyItsNameAndIsADuplicateForGood(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.on(naming)
+			s.On(naming)
 			s.openInbox()
-			s.first.KeepPayloads, s.inbox.KeepPayloads = keep, keep
-			s.endpoint(s.first, idem.StateDone)
-			s.wantAnswer(ofPerson("inline"), http.StatusOK)
-			s.store(identify([]byte(ofPerson("badinline"))), identify([]byte(strings.ReplaceAll(ofPerson("worked"), `"o"`, `"p"`))), identify([]byte(strings.ReplaceAll(ofPerson("badworked"), `"o"`, `"`+secret+`"`))))
-			s.drain(3)
-			ana := operator.New(s.inbox, "ana")
+			s.First.KeepPayloads, s.Inbox.KeepPayloads = keep, keep
+			s.endpoint(s.First, idem.StateDone)
+			s.WantAnswer(ofPerson("inline"), http.StatusOK)
+			s.Store(identify([]byte(ofPerson("badinline"))), identify([]byte(strings.ReplaceAll(ofPerson("worked"), `"o"`, `"p"`))), identify([]byte(strings.ReplaceAll(ofPerson("badworked"), `"o"`, `"`+secret+`"`))))
+			s.Drain(3)
+			ana := operator.New(s.Inbox, "ana")
 			s.erase(ana, "2 erased; 2 left alone: not done", "inline", "badinline", "worked", "badworked")
 			ana.EraseNotDone = true
 			s.erase(ana, "4 erased", "inline", "badinline", "worked", "badworked")
@@ -308,7 +309,7 @@ func TestAnErasedEventLeavesOnlyItsNameAndIsADuplicateForGood(t *testing.T) {
 				"inline": "(done,,0,o)", "badinline": `(discarded,"discarded: erased",1,o)`,
 				"worked": "(done,,0,p)", "badworked": `(discarded,"discarded: erased",1,` + secret + `)`,
 			} {
-				s.wantRow(id, "row(state, last_error, attempts, key)", want)
+				s.WantRow(id, "row(state, last_error, attempts, key)", want)
 			}
 			// The entity's id stays, and here it is the name.
 			if diff := cmp.Diff([]string{"idem_event_log.entity", "idem_events.key"}, s.columnsWith(secret)); diff != "" {
@@ -317,13 +318,13 @@ func TestAnErasedEventLeavesOnlyItsNameAndIsADuplicateForGood(t *testing.T) {
 			effects := queryOne[int](s, `select count(*) from effects`)
 			for _, id := range []string{"inline", "badinline", "worked", "badworked"} {
 				e := identify([]byte(ofPerson(id)))
-				for mode, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"work first": s.first.Accept, "inbox": s.inbox.Accept} {
+				for mode, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"work first": s.First.Accept, "inbox": s.Inbox.Accept} {
 					if outcome, err := accept(t.Context(), e); outcome != idem.Duplicate || err != nil {
 						t.Errorf("%s: %s comes again: %s, %v, want a duplicate", mode, id, outcome, err)
 					}
 				}
 			}
-			s.wantEffects(effects)
+			s.WantEffects(effects)
 			if n := queryOne[int](s, `select (select count(*) from idem_payloads) + (select count(*) from idem_archive)`); n != 0 {
 				t.Errorf("%d bodies are stored after the redeliveries, want none", n)
 			}
@@ -334,30 +335,30 @@ func TestAnErasedEventLeavesOnlyItsNameAndIsADuplicateForGood(t *testing.T) {
 func TestEventsBehindAnErasedOneGoOn(t *testing.T) {
 	t.Parallel()
 	s, m := newApp(t), &fixable{}
-	s.on(m.handle)
+	s.On(m.Handle)
 	s.openInbox()
-	s.store(letter("bad1", "a", 1), letter("a2", "a", 2), letter("a3", "a", 3))
-	s.drain(1)
-	m.fixed.Store(true)
-	ana := operator.New(s.inbox, "ana")
+	s.Store(letter("bad1", "a", 1), letter("a2", "a", 2), letter("a3", "a", 3))
+	s.Drain(1)
+	m.Fixed.Store(true)
+	ana := operator.New(s.Inbox, "ana")
 	ana.EraseNotDone = true
 	s.erase(ana, "1 erased", "bad1")
-	s.drain(2)
-	m.wantDone(t, "a2", "a3")
+	s.Drain(2)
+	m.WantDone(t, "a2", "a3")
 }
 
 // What is being processed is a handler's; what was changed by hand is still found.
 func TestEraseLeavesWhatIsBeingProcessedAndTakesWhatHasNoBody(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(naming)
+	s.On(naming)
 	s.openInbox()
-	s.store(identify([]byte(ofPerson("bad1"))))
-	s.drain(1)
-	s.wantAnswer(paid("e2"), http.StatusOK)
-	ana := operator.New(s.inbox, "ana")
+	s.Store(identify([]byte(ofPerson("bad1"))))
+	s.Drain(1)
+	s.WantAnswer(paid("e2"), http.StatusOK)
+	ana := operator.New(s.Inbox, "ana")
 	ana.EraseNotDone = true
-	tx, err := s.pool.Begin(t.Context())
+	tx, err := s.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,20 +369,20 @@ func TestEraseLeavesWhatIsBeingProcessedAndTakesWhatHasNoBody(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.exec(`delete from idem_payloads where event like '%bad1'`)
+	s.Exec(`delete from idem_payloads where event like '%bad1'`)
 	s.erase(ana, "2 erased", "bad1", "e2")
-	s.wantRow("bad1", "row(state, last_error)", `(discarded,"discarded: erased")`)
-	s.wantState("e2", idem.StateDone)
+	s.WantRow("bad1", "row(state, last_error)", `(discarded,"discarded: erased")`)
+	s.WantState("e2", idem.StateDone)
 }
 
 func TestTheAuditTrailSaysWhoErasedWhatWithoutAWordOfIt(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(naming)
+	s.On(naming)
 	s.openInbox()
-	s.store(identify([]byte(strings.ReplaceAll(ofPerson("bad1"), `"o"`, `"`+secret+`"`))), letter("e2", "p", 1))
-	s.drain(2)
-	ana := operator.New(s.inbox, "ana@shop")
+	s.Store(identify([]byte(strings.ReplaceAll(ofPerson("bad1"), `"o"`, `"`+secret+`"`))), letter("e2", "p", 1))
+	s.Drain(2)
+	ana := operator.New(s.Inbox, "ana@shop")
 	if _, err := replayed(t.Context(), "try again")(ana.PlanReplay(t.Context(), idem.Filter{})); err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +414,7 @@ func TestTheAuditTrailHasNoHandlersErrorAlsoWhereItsSessionWasEnded(t *testing.T
 	t.Parallel()
 	s := newApp(t)
 	fixed := false
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if !fixed {
 			return idem.NoRetry(errors.New("no such order"))
 		}
@@ -421,11 +422,11 @@ func TestTheAuditTrailHasNoHandlersErrorAlsoWhereItsSessionWasEnded(t *testing.T
 		return fmt.Errorf("no order of %s: %w", secret, err)
 	})
 	s.openInbox()
-	s.first.RedactError = func(error) string { return "redacted" }
-	s.store(letter("bad1", "o1", 0))
-	s.drain(1)
+	s.First.RedactError = func(error) string { return "redacted" }
+	s.Store(letter("bad1", "o1", 0))
+	s.Drain(1)
 	fixed = true
-	for _, o := range []*operator.Operator{operator.New(s.inbox, "ana"), operator.New(s.first, "ana")} {
+	for _, o := range []*operator.Operator{operator.New(s.Inbox, "ana"), operator.New(s.First, "ana")} {
 		if r, err := replayed(t.Context(), "")(o.PlanReplay(t.Context(), idem.Filter{})); err != nil || r.Failed != 1 {
 			t.Errorf("Replay = %+v, %v, want one failed", r, err)
 		}
@@ -440,21 +441,21 @@ func TestTheAuditTrailHasNoHandlersErrorAlsoWhereItsSessionWasEnded(t *testing.T
 func TestEraseIsRefusedWithoutAReasonANameOrItsOwnSource(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
+	s.On(pay)
 	s.openInbox()
-	s.store(letter("e1", "o", 0))
+	s.Store(letter("e1", "o", 0))
 	for says, of := range map[string]struct{ who, reason string }{"give a reason": {"ana", ""}, "the operator has no name": {"", "17"}} {
-		n, err := acted(t.Context(), of.reason)(operator.New(s.inbox, of.who).PlanErase(t.Context(), idem.Filter{IDs: []string{"e1"}}))
+		n, err := acted(t.Context(), of.reason)(operator.New(s.Inbox, of.who).PlanErase(t.Context(), idem.Filter{IDs: []string{"e1"}}))
 		if n != 0 || err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("an erase of %d events, %v, want an error with %q", n, err, says)
 		}
 	}
-	letters := operator.New(idem.NewInbox(s.pool, &named{name: "letters"}), "ana")
+	letters := operator.New(idem.NewInbox(s.Pool, testkit.NewSource("letters")), "ana")
 	letters.EraseNotDone = true
 	if p, err := letters.PlanErase(t.Context(), idem.Filter{Events: []string{"notes//e1"}, IDs: []string{"e1"}}); p.Count != 0 || err != nil {
 		t.Errorf("an operator of letters would erase %d events of notes, %v", p.Count, err)
 	}
-	s.wantPayload("e1", string(letter("e1", "o", 0).Payload))
+	s.WantPayload("e1", string(letter("e1", "o", 0).Payload))
 }
 
 // Nothing that is printed shows a secret, however it is printed.
@@ -534,12 +535,6 @@ func (s *app) columnsWith(texts ...string) []string {
 		looks = append(looks, `select '`+c+`' as place where exists (select from `+table+`, unnest($1::text[]) as said where position(said in `+shown+`) > 0)`)
 	}
 	return queryOne[[]string](s, `select coalesce(array_agg(place order by place collate "C"), '{}') from (`+strings.Join(looks, " union all ")+`) places`, texts)
-}
-
-func (s *app) observations() []idem.Observation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]idem.Observation(nil), s.observed...)
 }
 
 // placesOf lists the places that a section of docs/private-data.md names: what is code in the first

@@ -19,44 +19,44 @@ func TestBodiesOfDoneEventsAreArchivedWhenAsked(t *testing.T) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	e := letter("bad1", "o1", 0)
 	e.OccurredAt = at
-	parks := func(s *app) { s.store(e); s.drain(1) }
+	parks := func(s *app) { s.Store(e); s.Drain(1) }
 	for name, process := range map[string]func(s *app, m *fixable){
 		"a first try": func(s *app, m *fixable) {
-			m.fixed.Store(true)
-			if outcome, err := s.first.Accept(s.Context(), e); outcome != idem.Done {
+			m.Fixed.Store(true)
+			if outcome, err := s.First.Accept(s.Context(), e); outcome != idem.Done {
 				s.Error(outcome, err)
 			}
 		},
 		"a delivery after it was parked": func(s *app, m *fixable) {
 			parks(s)
-			m.fixed.Store(true)
-			s.store(e)
-			s.drain(1)
+			m.Fixed.Store(true)
+			s.Store(e)
+			s.Drain(1)
 		},
 		"Replay": func(s *app, m *fixable) {
 			parks(s)
-			m.fixed.Store(true)
-			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+			m.Fixed.Store(true)
+			s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 		},
-		"a worker": func(s *app, m *fixable) { m.fixed.Store(true); s.store(e); s.drain(1) },
+		"a worker": func(s *app, m *fixable) { m.Fixed.Store(true); s.Store(e); s.Drain(1) },
 		"a worker, after Requeue": func(s *app, m *fixable) {
-			s.store(e)
-			s.drain(1)
-			m.fixed.Store(true)
+			s.Store(e)
+			s.Drain(1)
+			m.Fixed.Store(true)
 			s.wantRequeued(idem.Filter{}, 1)
-			s.drain(1)
+			s.Drain(1)
 		},
 		"Discard": func(s *app, m *fixable) {
 			parks(s)
-			s.wantDiscarded(idem.Filter{Keys: []string{"o1"}}, "a test", 1)
+			s.WantDiscarded(idem.Filter{Keys: []string{"o1"}}, "a test", 1)
 		},
 	} {
 		for _, keep := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				s, m := newApp(t).openInbox(), &fixable{}
-				s.on(m.handle)
-				s.first.KeepPayloads, s.inbox.KeepPayloads = keep, keep
+				s.On(m.Handle)
+				s.First.KeepPayloads, s.Inbox.KeepPayloads = keep, keep
 				process(s, m)
 				if n := queryOne[int](s, `select count(*) from idem_payloads`); n != 0 {
 					t.Error("the body is with those of events that are not done")
@@ -70,7 +70,7 @@ func TestBodiesOfDoneEventsAreArchivedWhenAsked(t *testing.T) {
 				if got := queryOne[int](s, archived, e.Payload, at); got != want {
 					t.Errorf("KeepPayloads %t: %d bodies are in the archive, want %d", keep, got, want)
 				}
-				if got := s.listed(idem.Filter{States: []idem.State{idem.StateDone, idem.StateDiscarded}}); len(got) != 0 {
+				if got := s.Listed(idem.Filter{States: []idem.State{idem.StateDone, idem.StateDiscarded}}); len(got) != 0 {
 					t.Errorf("%d events are listed that are done", len(got))
 				}
 			})
@@ -101,23 +101,23 @@ func TestHealthAsksForTheRightsThatAReceiverNeedsAndForNoMore(t *testing.T) {
 			for table, verbs := range needs {
 				change("grant", strings.ReplaceAll(verbs, " ", ", "), table)
 			}
-			s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
-			s.on((&fixable{}).handle)
-			s.first = s.newFirst()
+			s := overPool(t, role)
+			s.On((&fixable{}).Handle)
+			s.First = s.NewFirst()
 			s.openInbox()
-			s.first.KeepPayloads, s.inbox.KeepPayloads = name == "it keeps bodies", name == "it keeps bodies"
-			part := s.inbox
-			s.wantHealth("it has all that it needs", s.newHealth(part), "", "")
+			s.First.KeepPayloads, s.Inbox.KeepPayloads = name == "it keeps bodies", name == "it keeps bodies"
+			part := s.Inbox
+			s.WantHealth("it has all that it needs", s.NewHealth(part), "", "")
 
 			// Nothing of it is missed.
-			s.endpoint(s.first, idem.StateDone)
+			s.endpoint(s.First, idem.StateDone)
 			for range 2 {
-				s.wantAnswer(paid("e1"), http.StatusOK)
-				s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
+				s.WantAnswer(paid("e1"), http.StatusOK)
+				s.WantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
 			}
-			s.store(letter("e2", "o2", 0), letter("bad2", "o2", 0))
-			s.drain(2)
-			if _, err := s.first.Prune(t.Context()); err != nil {
+			s.Store(letter("e2", "o2", 0), letter("bad2", "o2", 0))
+			s.Drain(2)
+			if _, err := s.First.Prune(t.Context()); err != nil {
 				t.Error(err)
 			}
 			execAll(t, owner, `delete from idem_payloads where source <> ''`, `delete from idem_events`)
@@ -127,8 +127,8 @@ func TestHealthAsksForTheRightsThatAReceiverNeedsAndForNoMore(t *testing.T) {
 				for verb := range strings.FieldsSeq(verbs) {
 					change("revoke", verb, table)
 					want := fmt.Sprintf("its role lacks rights: %s on %s: grant", verb, table)
-					h := s.newHealth(part)
-					s.wantHealth(verb+" on "+table, h, "postgres", want)
+					h := s.NewHealth(part)
+					s.WantHealth(verb+" on "+table, h, "postgres", want)
 					if said := fmt.Sprint(h.Report()); strings.Contains(said, roleName) {
 						t.Errorf("it names the role: %s", said)
 					}
@@ -136,9 +136,9 @@ func TestHealthAsksForTheRightsThatAReceiverNeedsAndForNoMore(t *testing.T) {
 				}
 			}
 			execAll(t, owner, `alter table idem_events enable row level security`)
-			s.wantHealth("a host has hidden the rows", s.newHealth(part), "postgres", "its role lacks rights: rows of idem_events, which row level security hides: grant")
+			s.WantHealth("a host has hidden the rows", s.NewHealth(part), "postgres", "its role lacks rights: rows of idem_events, which row level security hides: grant")
 			execAll(t, owner, `alter table idem_events disable row level security`)
-			s.wantHealth("all are granted again", s.newHealth(part), "", "")
+			s.WantHealth("all are granted again", s.NewHealth(part), "", "")
 		})
 	}
 }

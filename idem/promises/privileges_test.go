@@ -35,43 +35,43 @@ func TestRoleThatMayOnlyReadAndWriteRunsBothModes(t *testing.T) {
 		t.Fatal("Migrate =", err)
 	}
 
-	s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
+	s := overPool(t, role)
 	m := &fixable{}
-	s.on(m.handle)
-	s.first, s.inbox = s.newFirst(), nil
+	s.On(m.Handle)
+	s.First, s.Inbox = s.NewFirst(), nil
 	s.openInbox()
-	s.first.KeepPayloads, s.inbox.KeepPayloads = true, true
-	s.endpoint(s.first, idem.StateDone)
+	s.First.KeepPayloads, s.Inbox.KeepPayloads = true, true
+	s.endpoint(s.First, idem.StateDone)
 	for range 2 {
-		s.wantAnswer(paid("e1"), http.StatusOK)
-		s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
+		s.WantAnswer(paid("e1"), http.StatusOK)
+		s.WantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
 	}
-	s.wantAnswer(`{"id":"e1","type":"paid","order":"another body"}`, http.StatusOK)
-	if conflicts, _, err := operator.New(s.first, "").Conflicts(t.Context(), 100); len(conflicts) != 1 || err != nil {
+	s.WantAnswer(`{"id":"e1","type":"paid","order":"another body"}`, http.StatusOK)
+	if conflicts, _, err := operator.New(s.First, "").Conflicts(t.Context(), 100); len(conflicts) != 1 || err != nil {
 		t.Errorf("Conflicts = %v, %v, want one", conflicts, err)
 	}
-	s.store(letter("bad1", "o1", 0), letter("bad2", "o2", 0), letter("e3", "o2", 0), letter("bad4", "o4", 0))
-	s.drain(3)
-	if blocked, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100); len(blocked) != 1 || err != nil {
+	s.Store(letter("bad1", "o1", 0), letter("bad2", "o2", 0), letter("e3", "o2", 0), letter("bad4", "o4", 0))
+	s.Drain(3)
+	if blocked, _, err := operator.New(s.Inbox, "").Blocked(t.Context(), 100); len(blocked) != 1 || err != nil {
 		t.Errorf("Blocked = %v, %v, want one", blocked, err)
 	}
-	if stats, err := s.inbox.Stats(t.Context()); stats.Parked.Events != 3 || err != nil {
+	if stats, err := s.Inbox.Stats(t.Context()); stats.Parked.Events != 3 || err != nil {
 		t.Errorf("Stats = %+v, %v, want three parked", stats, err)
 	}
-	s.wantDiscarded(idem.Filter{IDs: []string{"bad4"}}, "a test", 1)
-	m.fixed.Store(true)
+	s.WantDiscarded(idem.Filter{IDs: []string{"bad4"}}, "a test", 1)
+	m.Fixed.Store(true)
 	s.wantRequeued(idem.Filter{IDs: []string{"bad2"}}, 1)
-	s.drain(2)
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Unhandled: 1})
-	s.wantEffects(4)
+	s.Drain(2)
+	s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Unhandled: 1})
+	s.WantEffects(4)
 	if n := queryOne[int](s, `select count(*) from idem_event_log`); n != 6 {
 		t.Errorf("the view shows %d events, want 6", n)
 	}
-	if n, err := acted(t.Context(), "a test")(operator.New(s.inbox, "ana").PlanDiscard(t.Context(), idem.Filter{IDs: []string{"new"}})); n != 1 || err != nil {
+	if n, err := acted(t.Context(), "a test")(operator.New(s.Inbox, "ana").PlanDiscard(t.Context(), idem.Filter{IDs: []string{"new"}})); n != 1 || err != nil {
 		t.Errorf("Discard by an operator = %d, %v", n, err)
 	}
-	s.exec(`update idem_events set received_at = '2020-01-01'`)
-	s.wantPruned(s.first, 6)
+	s.Exec(`update idem_events set received_at = '2020-01-01'`)
+	s.wantPruned(s.First, 6)
 }
 
 // The error has the right and the statements, and these work, each way of the two.
@@ -120,8 +120,8 @@ func TestMigrateByARoleThatMayNotHasTheStatementsOfAnAdministrator(t *testing.T)
 			if err := migrate(); err != nil {
 				t.Errorf("after its statements: %v", err)
 			}
-			s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
-			if outcome, err := s.newFirst().Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Unhandled {
+			s := overPool(t, role)
+			if outcome, err := s.NewFirst().Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Unhandled {
 				t.Errorf("an event is %s, %v, want unhandled", outcome, err)
 			}
 		})
@@ -154,14 +154,14 @@ func between(text, before, after string) string {
 func TestEventLogShowsEveryEventInPlainColumns(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
-	s.on(refuseBad)
-	s.wantAnswer(paid("done/1"), http.StatusOK)
-	s.wantAnswer(`{"id":"done/1","type":"paid","order":"another body"}`, http.StatusOK)
-	s.wantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
-	s.store(in("shop/1", letter("bad1", "o7", 1)))
-	s.drain(1)
-	s.store(in("shop/1", letter("e2", "o7", 2)))
-	s.drain(0)
+	s.On(refuseBad)
+	s.WantAnswer(paid("done/1"), http.StatusOK)
+	s.WantAnswer(`{"id":"done/1","type":"paid","order":"another body"}`, http.StatusOK)
+	s.WantAnswer(`{"id":"new","type":"new"}`, http.StatusOK)
+	s.Store(in("shop/1", letter("bad1", "o7", 1)))
+	s.Drain(1)
+	s.Store(in("shop/1", letter("e2", "o7", 2)))
+	s.Drain(0)
 
 	type line struct {
 		Source, Scope, EventID, Type, Entity, State string
@@ -169,7 +169,7 @@ func TestEventLogShowsEveryEventInPlainColumns(t *testing.T) {
 		LastError                                   string
 		Occurred, Conflict, Due, Done, Failures     bool
 	}
-	rows, err := s.pool.Query(t.Context(), `select source, scope, event_id, type, entity, state, attempts, coalesce(last_error, ''),
+	rows, err := s.Pool.Query(t.Context(), `select source, scope, event_id, type, entity, state, attempts, coalesce(last_error, ''),
 		occurred_at is not null, conflict_at is not null, due_at is not null, done_at is not null, failures is not null from idem_event_log order by received_at`)
 	if err != nil {
 		t.Fatal(err)

@@ -19,19 +19,19 @@ import (
 func TestPruneCommitsInSmallBatches(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.exec(`insert into idem_events (event, type, key, state, received_at)
+	s.Exec(`insert into idem_events (event, type, key, state, received_at)
 		select 'notes//' || n, 'paid', '', 'done', '2020-01-01' from generate_series(1, 20000) n`)
-	s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'not this one'; end $$;
+	s.Exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'not this one'; end $$;
 		create trigger refuse before delete on idem_events for each row when (old.event = 'notes//19999') execute function refuse()`)
-	n, err := s.prunedTwice(s.first)
+	n, err := s.prunedTwice(s.First)
 	if err == nil || !strings.HasPrefix(err.Error(), "idem: pruning events: ") || n < 5000 || n > 19998 {
 		t.Errorf("Prune = %d, %v, want what was deleted until the error", n, err)
 	}
 	if left := queryOne[int64](s, `select count(*) from idem_events`); left != 20000-n {
 		t.Errorf("%d events are left, want all but %d", left, n)
 	}
-	s.exec(`drop trigger refuse on idem_events`)
-	s.wantPruned(s.first, 20000-n)
+	s.Exec(`drop trigger refuse on idem_events`)
+	s.wantPruned(s.First, 20000-n)
 }
 
 // A provider's redelivery of what came then is a duplicate for as long as of any other event.
@@ -41,35 +41,35 @@ func TestEventThatCameWhileTheClockWasBehindIsForgottenNoEarlier(t *testing.T) {
 		t.Run(fmt.Sprint(behind, " days"), func(t *testing.T) {
 			t.Parallel()
 			s := appWithClock(t, "0 days")
-			s.on(pay)
-			s.first.KeepPayloads, s.first.Retention.Payloads = true, 35*24*time.Hour
-			s.wantAnswer(paid("e0"), http.StatusOK)
-			s.pruneOn(s.first, "0 days")
-			s.pruneOn(s.first, "70 days")
-			s.wantAnswer(paid("before"), http.StatusOK)
+			s.On(pay)
+			s.First.KeepPayloads, s.First.Retention.Payloads = true, 35*24*time.Hour
+			s.WantAnswer(paid("e0"), http.StatusOK)
+			s.pruneOn(s.First, "0 days")
+			s.pruneOn(s.First, "70 days")
+			s.WantAnswer(paid("before"), http.StatusOK)
 
 			s.setClock(fmt.Sprintf("%d days", 71-behind))
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantAnswer(newBodyOf("e2"), http.StatusOK)
-			if n, err := s.first.Prune(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), "set the clock") {
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantAnswer(newBodyOf("e2"), http.StatusOK)
+			if n, err := s.First.Prune(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), "set the clock") {
 				t.Errorf("while the clock is behind: Prune = %d, %v, want an error", n, err)
 			}
 			for _, day := range []string{"71 days 1 minute", "72 days", "73 days", "74 days", "80 days", "90 days", "104 days"} {
-				s.pruneOn(s.first, day)
-				if status, answer := s.deliver(paid("e1")); status != http.StatusOK || !strings.Contains(answer, "duplicate") {
+				s.pruneOn(s.First, day)
+				if status, answer := s.Deliver(paid("e1")); status != http.StatusOK || !strings.Contains(answer, "duplicate") {
 					t.Errorf("on day %s the event that is delivered again is answered %d %s", day, status, answer)
 				}
-				s.wantState("e2", idem.StateUnhandled)
-				s.wantPayload("e2", newBodyOf("e2"))
-				s.wantPayload("e1", paid("e1"))
+				s.WantState("e2", idem.StateUnhandled)
+				s.WantPayload("e2", newBodyOf("e2"))
+				s.WantPayload("e1", paid("e1"))
 			}
-			s.wantEffects(3)
-			s.wantState("e0", "") // the others go on
-			s.pruneOn(s.first, "118 days")
-			s.pruneOn(s.first, "120 days")
-			s.pruneOn(s.first, "122 days")
-			s.wantState("e1", "")
-			s.wantState("e2", "")
+			s.WantEffects(3)
+			s.WantState("e0", "") // the others go on
+			s.pruneOn(s.First, "118 days")
+			s.pruneOn(s.First, "120 days")
+			s.pruneOn(s.First, "122 days")
+			s.WantState("e1", "")
+			s.WantState("e2", "")
 		})
 	}
 }
@@ -78,13 +78,13 @@ func TestEventThatCameWhileTheClockWasBehindIsForgottenNoEarlier(t *testing.T) {
 func TestDailyPruneForgetsInTime(t *testing.T) {
 	t.Parallel()
 	s := appWithClock(t, "0 days")
-	s.on(pay)
-	s.first.Retention.Events = 31 * 24 * time.Hour
+	s.On(pay)
+	s.First.Retention.Events = 31 * 24 * time.Hour
 	for day := range 50 {
 		s.setClock(fmt.Sprintf("%d days 1 hour", day))
-		s.wantAnswer(paid(fmt.Sprint("e", day)), http.StatusOK)
-		s.pruneOn(s.first, fmt.Sprintf("%d days 2 hours", day))
-		s.pruneOn(s.first, fmt.Sprintf("%d days 3 hours", day)) // of another process
+		s.WantAnswer(paid(fmt.Sprint("e", day)), http.StatusOK)
+		s.pruneOn(s.First, fmt.Sprintf("%d days 2 hours", day))
+		s.pruneOn(s.First, fmt.Sprintf("%d days 3 hours", day)) // of another process
 		there := queryOne[[]string](s, `select array_agg(substring(event from 'e[0-9]+$')) from idem_events`)
 		for old := range day + 1 {
 			if is := slices.Contains(there, fmt.Sprint("e", old)); is && old < day-34 || !is && old >= day-31 {
@@ -132,15 +132,15 @@ func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
 			s.stock(1, 10, 50)
-			s.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes2//done', '', '', 'done', '2020-01-01'), ('notes2//failed', '', '', 'parked', '2020-01-01')`)
-			s.exec(`insert into idem_archive (event, received_at, body) values ('notes2//done', '2020-01-01', '')`)
-			s.first.Retention.AllowProcessingTwice = true
-			c.set(s.first)
-			s.wantSeen(s.first)
-			if n, err := engineOf(s.first).DryPrune(t.Context()); n != int64(c.forgotten) || err != nil {
+			s.Exec(`insert into idem_events (event, type, key, state, received_at) values ('notes2//done', '', '', 'done', '2020-01-01'), ('notes2//failed', '', '', 'parked', '2020-01-01')`)
+			s.Exec(`insert into idem_archive (event, received_at, body) values ('notes2//done', '2020-01-01', '')`)
+			s.First.Retention.AllowProcessingTwice = true
+			c.set(s.First)
+			s.wantSeen(s.First)
+			if n, err := engineOf(s.First).DryPrune(t.Context()); n != int64(c.forgotten) || err != nil {
 				t.Errorf("DryPrune = %d, %v, want %d", n, err, c.forgotten)
 			}
-			s.wantPruned(s.first, int64(c.forgotten))
+			s.wantPruned(s.First, int64(c.forgotten))
 
 			want := append(c.events, "pending-1", "pending-10", "pending-50")
 			const events = `select coalesce(array_agg(substr(event, 8) order by event), '{}') from idem_events where starts_with(event, 'notes/')`
@@ -157,7 +157,7 @@ func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
 			if n := queryOne[int](s, `select (select count(*) from idem_events where starts_with(event, 'notes2/')) + (select count(*) from idem_archive where starts_with(event, 'notes2/'))`); n != 3 {
 				t.Errorf("%d rows of another source are left of 3", n)
 			}
-			s.wantPruned(s.first, 0)
+			s.wantPruned(s.First, 0)
 		})
 	}
 }
@@ -169,9 +169,9 @@ func TestPruneForgetsNothingByAClockThatWasSetBackByMoreThanAnHour(t *testing.T)
 		t.Run(back, func(t *testing.T) {
 			t.Parallel()
 			s := appWithClock(t, "0 days")
-			s.pruneOn(s.first, "10 days")
+			s.pruneOn(s.First, "10 days")
 			s.setClock("10 days -" + back)
-			_, err := s.first.Prune(t.Context())
+			_, err := s.First.Prune(t.Context())
 			if got := err != nil && strings.Contains(err.Error(), "set the clock"); got != refused {
 				t.Errorf("Prune says %v, want an error: %t", err, refused)
 			}
@@ -186,27 +186,27 @@ func TestClockThatIsAheadForgetsNothingAtOnce(t *testing.T) {
 		t.Run(ahead, func(t *testing.T) {
 			t.Parallel()
 			s := appWithClock(t, "0 days")
-			s.on(pay)
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantAnswer(newBodyOf("e2"), http.StatusOK)
-			s.pruneOn(s.first, "0 days")
-			s.pruneOn(s.first, "1 day")
+			s.On(pay)
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantAnswer(newBodyOf("e2"), http.StatusOK)
+			s.pruneOn(s.First, "0 days")
+			s.pruneOn(s.First, "1 day")
 			for _, later := range []string{"1 minute", "1 hour", "22 hours"} {
-				if n := s.pruneOn(s.first, ahead+" "+later); n != 0 {
+				if n := s.pruneOn(s.First, ahead+" "+later); n != 0 {
 					t.Errorf("%s after the clock is ahead %d events are forgotten", later, n)
 				}
 			}
 			s.setClock("1 day 2 hours")
-			if n, err := s.first.Prune(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), "delete from idem_prunes where source = 'notes'") {
+			if n, err := s.First.Prune(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), "delete from idem_prunes where source = 'notes'") {
 				t.Errorf("Prune = %d, %v, want an error that says what to do", n, err)
 			}
-			s.exec(`delete from idem_prunes where source = 'notes'`)
-			s.pruneOn(s.first, "2 days")
-			s.pruneOn(s.first, "3 days")
-			s.wantState("e1", idem.StateDone)
-			s.wantState("e2", idem.StateUnhandled)
-			s.pruneOn(s.first, "48 days")
-			if n := s.pruneOn(s.first, "49 days"); n != 2 {
+			s.Exec(`delete from idem_prunes where source = 'notes'`)
+			s.pruneOn(s.First, "2 days")
+			s.pruneOn(s.First, "3 days")
+			s.WantState("e1", idem.StateDone)
+			s.WantState("e2", idem.StateUnhandled)
+			s.pruneOn(s.First, "48 days")
+			if n := s.pruneOn(s.First, "49 days"); n != 2 {
 				t.Errorf("%d events are forgotten when they are old, want 2", n)
 			}
 		})

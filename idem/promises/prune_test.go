@@ -15,56 +15,57 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestPruneForgetsOldEventsButNoneThatIsParked(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(refuseBad)
-	s.wantAnswer(paid("old"), http.StatusOK)
-	s.wantAnswer(paid("young"), http.StatusOK)
-	s.openInbox().store(letter("bad-old", "o1", 0))
-	s.drain(1)
-	s.wantAnswer(`{"id":"unhandled-old","type":"new"}`, http.StatusOK)
-	s.wantAnswer(`{"id":"unhandled-young","type":"new"}`, http.StatusOK)
-	s.exec(`update idem_events set received_at = now() - interval '50 days' where event like '%old'`)
-	s.exec(`update idem_events set received_at = now() - interval '44 days' where event like '%young'`)
-	s.exec(`insert into idem_events (event, type, key, state, received_at) values ('other//old', '', '', 'done', '2020-01-01')`)
-	s.wantPruned(s.first, 2)
+	s.On(refuseBad)
+	s.WantAnswer(paid("old"), http.StatusOK)
+	s.WantAnswer(paid("young"), http.StatusOK)
+	s.openInbox().Store(letter("bad-old", "o1", 0))
+	s.Drain(1)
+	s.WantAnswer(`{"id":"unhandled-old","type":"new"}`, http.StatusOK)
+	s.WantAnswer(`{"id":"unhandled-young","type":"new"}`, http.StatusOK)
+	s.Exec(`update idem_events set received_at = now() - interval '50 days' where event like '%old'`)
+	s.Exec(`update idem_events set received_at = now() - interval '44 days' where event like '%young'`)
+	s.Exec(`insert into idem_events (event, type, key, state, received_at) values ('other//old', '', '', 'done', '2020-01-01')`)
+	s.wantPruned(s.First, 2)
 	left := queryOne[[]string](s, `select array_agg(event order by event) from idem_events where event like 'notes/%'`)
 	if diff := cmp.Diff([]string{"notes//bad-old", "notes//unhandled-young", "notes//young"}, left); diff != "" {
 		t.Error("left (-want +got):\n" + diff)
 	}
-	s.wantPayload("unhandled-old", "")
-	s.wantPayload("bad-old", paid("bad-old"))
+	s.WantPayload("unhandled-old", "")
+	s.WantPayload("bad-old", paid("bad-old"))
 }
 
 func TestPruneWorksInBatches(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.exec(`insert into idem_events (event, type, key, state, received_at)
+	s.Exec(`insert into idem_events (event, type, key, state, received_at)
 		select 'notes//' || n, 'paid', '', 'done', '2020-01-01' from generate_series(1, 2500) n`)
-	s.wantPruned(s.first, 2500)
+	s.wantPruned(s.First, 2500)
 }
 
 // An attempt in flight holds its row's lock; pruning must pass it by.
 func TestPruneWaitsForNoAttempt(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.wantAnswer(newBody, http.StatusOK)
-	s.exec(`update idem_events set received_at = '2020-01-01'`)
-	s.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes//old', '', '', 'done', '2020-01-01')`)
-	s.wantSeen(s.first)
-	s.deploy(func(n *notes) {
+	s.WantAnswer(newBody, http.StatusOK)
+	s.Exec(`update idem_events set received_at = '2020-01-01'`)
+	s.Exec(`insert into idem_events (event, type, key, state, received_at) values ('notes//old', '', '', 'done', '2020-01-01')`)
+	s.wantSeen(s.First)
+	s.Deploy(func(n *notes) {
 		idem.Handle(&n.Routes, "new", func(ctx context.Context, tx pgx.Tx, n *note) error {
-			if deleted, err := s.first.Prune(ctx); deleted != 1 || err != nil {
+			if deleted, err := s.First.Prune(ctx); deleted != 1 || err != nil {
 				t.Errorf("Prune = %d, %v, want 1", deleted, err)
 			}
 			return pay(ctx, tx, n)
 		})
 	})
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
-	s.wantEffects(1)
+	s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+	s.WantEffects(1)
 }
 
 // What a handler or an operator has locked stays for the next time.
@@ -72,8 +73,8 @@ func TestPruneWaitsForNoRowLock(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.stock(10, 50)
-	s.first.Retention.Payloads = 24 * time.Hour
-	tx, err := s.pool.Begin(t.Context())
+	s.First.Retention.Payloads = 24 * time.Hour
+	tx, err := s.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,17 +87,17 @@ func TestPruneWaitsForNoRowLock(t *testing.T) {
 			t.Fatal(tag, err)
 		}
 	}
-	s.wantPruned(s.first, 2)
-	s.wantState("done-50", idem.StateDone)
-	s.wantState("discarded-50", "")
-	s.wantPayload("discarded-10", "{}")
-	s.wantPayload("done-10", "")
+	s.wantPruned(s.First, 2)
+	s.WantState("done-50", idem.StateDone)
+	s.WantState("discarded-50", "")
+	s.WantPayload("discarded-10", "{}")
+	s.WantPayload("done-10", "")
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.wantPruned(s.first, 1)
-	s.wantState("done-50", "")
-	s.wantPayload("discarded-10", "")
+	s.wantPruned(s.First, 1)
+	s.WantState("done-50", "")
+	s.WantPayload("discarded-10", "")
 }
 
 // An event's age counts from when it came first, also if it was kept before it
@@ -104,26 +105,26 @@ func TestPruneWaitsForNoRowLock(t *testing.T) {
 func TestPruneKnowsTheAgeOfEventsThatWereKept(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
-	s.first.KeepPayloads = true
+	s.On(pay)
+	s.First.KeepPayloads = true
 	s.openInbox()
-	s.inbox.KeepPayloads = true
-	s.wantAnswer(newBody, http.StatusOK)
-	s.store(letter("old", "a", 0), letter("young", "a", 0))
-	s.exec(`update idem_events set received_at = now() - interval '50 days' where not event like '%young'`)
-	s.exec(`update idem_payloads set received_at = now() - interval '50 days' where not event like '%young'`)
-	s.drain(2)
-	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
-	s.first.KeepPayloads = true
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
-	s.first.Retention.Events, s.first.Retention.Payloads = 100*24*time.Hour, 24*time.Hour
-	s.wantPruned(s.first, 0)
+	s.Inbox.KeepPayloads = true
+	s.WantAnswer(newBody, http.StatusOK)
+	s.Store(letter("old", "a", 0), letter("young", "a", 0))
+	s.Exec(`update idem_events set received_at = now() - interval '50 days' where not event like '%young'`)
+	s.Exec(`update idem_payloads set received_at = now() - interval '50 days' where not event like '%young'`)
+	s.Drain(2)
+	s.Deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
+	s.First.KeepPayloads = true
+	s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+	s.First.Retention.Events, s.First.Retention.Payloads = 100*24*time.Hour, 24*time.Hour
+	s.wantPruned(s.First, 0)
 	if got := queryOne[[]string](s, `select array_agg(event) from idem_archive`); !cmp.Equal(got, []string{"notes//young"}) {
 		t.Errorf("payloads are left of %q, want of the young event", got)
 	}
-	s.first.Retention.Events = 45 * 24 * time.Hour
-	s.wantPruned(s.first, 2)
-	s.wantState("young", idem.StateDone)
+	s.First.Retention.Events = 45 * 24 * time.Hour
+	s.wantPruned(s.First, 2)
+	s.WantState("young", idem.StateDone)
 }
 
 // What somebody did by hand must not leave bodies behind, or an entity waiting.
@@ -131,20 +132,20 @@ func TestPrunePutsRightWhatPeopleDidByHand(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
 	m := &fixable{}
-	s.on(m.handle)
-	s.first.KeepPayloads = true
-	s.wantAnswer(paid("done"), http.StatusOK)
-	s.wantAnswer(newBody, http.StatusOK)
-	s.store(letter("bad1", "a", 0), letter("a2", "a", 0))
-	s.drain(1)
-	s.exec(`delete from idem_events where event like '%bad1' or event like '%/e1' or event like '%done'`)
-	s.wantPruned(s.first, 0)
-	s.wantPayload("bad1", "")
-	s.wantPayload("e1", "")
-	s.wantPayload("done", "")
-	s.wantPayload("a2", string(letter("a2", "a", 0).Payload))
-	s.drain(1) // its entity goes on
-	s.wantState("a2", idem.StateDone)
+	s.On(m.Handle)
+	s.First.KeepPayloads = true
+	s.WantAnswer(paid("done"), http.StatusOK)
+	s.WantAnswer(newBody, http.StatusOK)
+	s.Store(letter("bad1", "a", 0), letter("a2", "a", 0))
+	s.Drain(1)
+	s.Exec(`delete from idem_events where event like '%bad1' or event like '%/e1' or event like '%done'`)
+	s.wantPruned(s.First, 0)
+	s.WantPayload("bad1", "")
+	s.WantPayload("e1", "")
+	s.WantPayload("done", "")
+	s.WantPayload("a2", string(letter("a2", "a", 0).Payload))
+	s.Drain(1) // its entity goes on
+	s.WantState("a2", idem.StateDone)
 }
 
 // An event whose row was deleted by hand comes again while Prune tidies up: its body is
@@ -152,14 +153,14 @@ func TestPrunePutsRightWhatPeopleDidByHand(t *testing.T) {
 func TestPruneLeavesTheBodyOfAnEventThatIsStoredMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(pay)
-	s.store(letter("e1", "o1", 1))
+	s.On(pay)
+	s.Store(letter("e1", "o1", 1))
 	const lock = `(hashtextextended(current_schema(), 0))`
-	s.exec(`delete from idem_events;
+	s.Exec(`delete from idem_events;
 		create function wait() returns trigger language plpgsql as $$ begin
 			perform set_config('lock_timeout', '0', true), pg_advisory_xact_lock_shared` + lock + `; return null; end $$;
 		create trigger wait after update on idem_payloads for each row execute function wait()`)
-	holder, err := s.pool.Begin(t.Context())
+	holder, err := s.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,43 +171,43 @@ func TestPruneLeavesTheBodyOfAnEventThatIsStoredMeanwhile(t *testing.T) {
 	const waits = `select exists (select from pg_locks where locktype = $1 and not granted and pid in (
 		select pid from pg_stat_activity where application_name = current_setting('application_name')))`
 	accepted, pruned := make(chan error, 1), make(chan error, 1)
-	go func() { _, err := s.inbox.Accept(t.Context(), letter("e1", "o1", 1)); accepted <- err }()
-	s.until(waits, "advisory")
-	go func() { _, err := s.inbox.Prune(t.Context()); pruned <- err }()
-	s.until(waits, "transactionid")
+	go func() { _, err := s.Inbox.Accept(t.Context(), letter("e1", "o1", 1)); accepted <- err }()
+	s.Until(waits, "advisory")
+	go func() { _, err := s.Inbox.Prune(t.Context()); pruned <- err }()
+	s.Until(waits, "transactionid")
 	if err := holder.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(<-accepted, <-pruned); err != nil {
 		t.Fatal(err)
 	}
-	s.drain(1)
-	s.wantState("e1", idem.StateDone)
+	s.Drain(1)
+	s.WantState("e1", idem.StateDone)
 }
 
 // Its handler failed, and the next version of the application ignores the type.
 func TestIgnoredTypeDoesNotFailForGood(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
-	idem.Handle(&s.notes.Routes, "shown", func(context.Context, pgx.Tx, *note) error { return errors.New("no such page") })
-	s.inbox.Backoff = func(int) time.Duration { return time.Hour }
-	s.store(at(1, "e1", "shown", "o1"), letter("e2", "o2", 1))
-	s.drain(2)
+	s.On(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	idem.Handle(&s.Notes.Routes, "shown", func(context.Context, pgx.Tx, *note) error { return errors.New("no such page") })
+	s.Inbox.Backoff = func(int) time.Duration { return time.Hour }
+	s.Store(at(1, "e1", "shown", "o1"), letter("e2", "o2", 1))
+	s.Drain(2)
 
-	s.deploy(func(n *notes) {
+	s.Deploy(func(n *notes) {
 		n.Ignore("shown")
 		idem.Handle(&n.Routes, "paid", pay)
 	})
 	s.openInbox()
-	s.exec(`update idem_payloads set due_at = now()`)
-	s.drain(2)
-	s.wantEffects(1)
-	s.wantState("e1", idem.StateDone)
-	s.wantState("e2", idem.StateDone)
-	h := s.newHealth(s.inbox)
+	s.Exec(`update idem_payloads set due_at = now()`)
+	s.Drain(2)
+	s.WantEffects(1)
+	s.WantState("e1", idem.StateDone)
+	s.WantState("e2", idem.StateDone)
+	h := s.NewHealth(s.Inbox)
 	h.MaxFailing = time.Nanosecond
-	s.wantHealth("nothing fails", h, "", "")
+	s.WantHealth("nothing fails", h, "", "")
 }
 
 func TestPruneDeletesWhatIsOldInTheAuditTrail(t *testing.T) {
@@ -223,18 +224,18 @@ func TestPruneDeletesWhatIsOldInTheAuditTrail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.on(pay)
-			s.exec(`insert into idem_audit (id, at, actor, action, source, filter, reason, events)
+			s.On(pay)
+			s.Exec(`insert into idem_audit (id, at, actor, action, source, filter, reason, events)
 				select age, now() - age * interval '1 day', 'ana', source || ' ' || age, source, '', '', '{}'
 				from (values ('notes', 1), ('notes', 720), ('notes', 740), ('letters', 800)) old (source, age)`)
 			if c.retention >= 0 {
-				s.first.Retention.Audit = c.retention
+				s.First.Retention.Audit = c.retention
 			}
-			s.wantSeen(s.first)
+			s.wantSeen(s.First)
 			if n := queryOne[int](s, `select count(*) from idem_audit`); n != 4 {
 				t.Errorf("the first run leaves %d actions, want all 4: the clock may be wrong", n)
 			}
-			s.wantPruned(s.first, 0)
+			s.wantPruned(s.First, 0)
 			left := queryOne[[]string](s, `select array_agg(action order by action) from idem_audit`)
 			if diff := cmp.Diff(c.left, left); diff != "" {
 				t.Error("what is left (-want +got):\n" + diff)
@@ -252,10 +253,10 @@ func TestPruneLeavesAnAuditTrailThatTheApplicationMayNotDeleteFrom(t *testing.T)
 	}
 	execAll(t, owner, mayUse+strings.TrimSuffix(name, "_app")+` to `+name, `revoke delete on idem_audit from `+name,
 		`insert into idem_audit (id, at, actor, action, source, filter, reason, events) values (1, now() - interval '3 years', 'ana', 'replay', 'notes', '', '', '{}')`)
-	s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
-	s.first = s.newFirst()
-	s.wantSeen(s.first)
-	s.wantPruned(s.first, 0)
+	s := overPool(t, role)
+	s.First = s.NewFirst()
+	s.wantSeen(s.First)
+	s.wantPruned(s.First, 0)
 	if n := queryOne[int](s, `select count(*) from idem_audit`); n != 1 {
 		t.Errorf("%d actions are left, want 1", n)
 	}
@@ -266,23 +267,23 @@ func TestRetentionThatIsTooShortIsRefused(t *testing.T) {
 	s := newApp(t).openInbox()
 	s.stock(50)
 	short := 45 * time.Minute // 45 days were meant
-	s.first.Retention.Events, s.inbox.Retention.Events = short, short
+	s.First.Retention.Events, s.Inbox.Retention.Events = short, short
 	for name, do := range map[string]func() error{
-		"Prune of the other": func() error { _, err := s.first.Prune(t.Context()); return err },
-		"DryPrune":           func() error { _, err := engineOf(s.first).DryPrune(t.Context()); return err },
-		"Prune of an inbox":  func() error { _, err := s.inbox.Prune(t.Context()); return err },
-		"Run":                func() error { return s.inbox.Run(t.Context()) },
-		"Drain":              func() error { return s.inbox.Drain(t.Context()) },
-		"Serve":              func() error { return idem.Serve(t.Context(), &http.Server{Addr: "127.0.0.1:0"}, s.first) },
+		"Prune of the other": func() error { _, err := s.First.Prune(t.Context()); return err },
+		"DryPrune":           func() error { _, err := engineOf(s.First).DryPrune(t.Context()); return err },
+		"Prune of an inbox":  func() error { _, err := s.Inbox.Prune(t.Context()); return err },
+		"Run":                func() error { return s.Inbox.Run(t.Context()) },
+		"Drain":              func() error { return s.Inbox.Drain(t.Context()) },
+		"Serve":              func() error { return idem.Serve(t.Context(), &http.Server{Addr: "127.0.0.1:0"}, s.First) },
 	} {
 		if err := do(); err == nil || !strings.Contains(err.Error(), "Retention is 45m0s") || !strings.Contains(err.Error(), "AllowProcessingTwice") {
 			t.Errorf("%s: %v, want it refused", name, err)
 		}
 	}
-	s.inbox.Retention.AllowProcessingTwice = true
-	s.wantPruned(s.inbox, 3)
-	s.inbox.Retention.Events = 0
-	if _, err := s.inbox.Prune(t.Context()); err == nil || !strings.Contains(err.Error(), "every event would be forgotten") {
+	s.Inbox.Retention.AllowProcessingTwice = true
+	s.wantPruned(s.Inbox, 3)
+	s.Inbox.Retention.Events = 0
+	if _, err := s.Inbox.Prune(t.Context()); err == nil || !strings.Contains(err.Error(), "every event would be forgotten") {
 		t.Errorf("without a Retention: %v", err)
 	}
 }
@@ -291,9 +292,9 @@ func TestRetentionThatIsTooShortIsRefused(t *testing.T) {
 func TestOutboxForgetsItsMessagesInDays(t *testing.T) {
 	t.Parallel()
 	s := appWithClock(t, "0 days")
-	outbox, b := outbox.New(s.pool, "shop", &fakeBroker{}), broker.Message{Type: "order.paid", Key: "o1"}
-	outbox.Logger = s.logger()
-	if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return outbox.EmitTx(context.WithoutCancel(t.Context()), tx, b) }); err != nil {
+	outbox, b := outbox.New(s.Pool, "shop", &testkit.Broker{}), broker.Message{Type: "order.paid", Key: "o1"}
+	outbox.Logger = s.Logger()
+	if err := pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error { return outbox.EmitTx(context.WithoutCancel(t.Context()), tx, b) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := outbox.Drain(t.Context()); err != nil {
@@ -337,7 +338,7 @@ func (s *app) prunedTwice(p pruner) (sum int64, err error) {
 // dayPasses has the runs of Prune be a day older than they are.
 func (s *app) dayPasses() {
 	s.Helper()
-	s.exec(`update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`)
+	s.Exec(`update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`)
 }
 
 // wantSeen runs Prune a first time, a day ago: it forgets nothing.
@@ -354,14 +355,14 @@ func (s *app) wantSeen(p pruner) {
 func (s *app) stock(ages ...int) {
 	s.Helper()
 	for _, age := range ages {
-		s.exec(fmt.Sprintf(`insert into idem_events (event, type, key, state, received_at)
+		s.Exec(fmt.Sprintf(`insert into idem_events (event, type, key, state, received_at)
 			select 'notes//' || state || '-%[1]d', 'paid', '', state, now() - interval '%[1]d days'
 			from unnest(array['done', 'unhandled', 'discarded', 'parked', 'pending']) state`, age))
 	}
-	s.exec(`insert into idem_payloads (event, source, lane, due_at, received_at, body)
+	s.Exec(`insert into idem_payloads (event, source, lane, due_at, received_at, body)
 		select event, 'notes', case state when 'pending' then event end, case state when 'pending' then now() end, received_at, '{}'
 		from idem_events where state not in ('done', 'discarded') on conflict do nothing`)
-	s.exec(`insert into idem_archive (event, received_at, body) select event, received_at, '{}'
+	s.Exec(`insert into idem_archive (event, received_at, body) select event, received_at, '{}'
 		from idem_events where state in ('done', 'discarded') on conflict do nothing`)
 }
 
@@ -379,7 +380,7 @@ func (s *app) pruneOn(p pruner, day string) int64 {
 // setClock has the database's clock be ahead of the machine's, in an app of appWithClock.
 func (s *app) setClock(ahead string) {
 	s.Helper()
-	s.exec(`create or replace function now() returns timestamptz stable language sql as $$ select pg_catalog.now() + interval '` + ahead + `' $$`)
+	s.Exec(`create or replace function now() returns timestamptz stable language sql as $$ select pg_catalog.now() + interval '` + ahead + `' $$`)
 }
 
 func newBodyOf(id string) string { return `{"id":"` + id + `","type":"new"}` }

@@ -55,21 +55,21 @@ func TestReplayNamesTheEventsThatItRunsBehindLaterOnes(t *testing.T) {
 					}
 					return nil
 				}
-				s.on(handle)
-				idem.Handle(&s.notes.Routes, "refunded", handle)
-				s.first.PassParked = true
-				receiver, accept := idem.Receiver(s.first), s.first.Accept
+				s.On(handle)
+				idem.Handle(&s.Notes.Routes, "refunded", handle)
+				s.First.PassParked = true
+				receiver, accept := idem.Receiver(s.First), s.First.Accept
 				if mode == "inbox" {
 					s.openInbox()
-					s.inbox.PassParked = true
-					receiver, accept = s.inbox, s.inbox.Accept
+					s.Inbox.PassParked = true
+					receiver, accept = s.Inbox, s.Inbox.Accept
 				}
 				for _, e := range c.events {
 					if _, err := accept(t.Context(), e); err != nil {
 						t.Fatal(err)
 					}
 					if mode == "inbox" {
-						s.drain()
+						s.Drain()
 					}
 				}
 				broken = false

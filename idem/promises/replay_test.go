@@ -25,7 +25,7 @@ func TestReplayGoesOnAfterAFailureInTheOrderOfArrival(t *testing.T) {
 		s.accept(fmt.Sprintf(`{"id":"%d","type":"new"}`, i), idem.Unhandled)
 	}
 	var order []string
-	s.deploy(func(n *notes) {
+	s.Deploy(func(n *notes) {
 		idem.Handle(&n.Routes, "new", func(ctx context.Context, tx pgx.Tx, n *note) error {
 			order = append(order, n.ID)
 			if strings.HasSuffix(n.ID, "7") {
@@ -34,8 +34,8 @@ func TestReplayGoesOnAfterAFailureInTheOrderOfArrival(t *testing.T) {
 			return pay(ctx, tx, n)
 		})
 	})
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 36, Failed: 4})
-	s.wantEffects(36)
+	s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 36, Failed: 4})
+	s.WantEffects(36)
 	for i, id := range order {
 		if id != fmt.Sprint(i) {
 			t.Fatalf("event %s was replayed in place %d: the order is not that of arrival", id, i)
@@ -46,15 +46,15 @@ func TestReplayGoesOnAfterAFailureInTheOrderOfArrival(t *testing.T) {
 func TestEventThatStillDoesNotDecodeStaysParked(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
+	s.On(pay)
 	s.accept(`{"type":"paid","order":7}`, idem.Parked) // the name does not decode either
 	body := []byte(`{"id":"e1","type":"paid","order":7}`)
-	if outcome, err := s.first.Accept(t.Context(), idem.Event{ID: "e1", Type: "paid", Payload: body}); outcome != idem.Parked {
+	if outcome, err := s.First.Accept(t.Context(), idem.Event{ID: "e1", Type: "paid", Payload: body}); outcome != idem.Parked {
 		t.Fatal(outcome, err)
 	}
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 2})
-	s.wantState("e1", idem.StateParked)
-	s.wantEffects(0)
+	s.WantReplayed(idem.Filter{}, idem.Replayed{Failed: 2})
+	s.WantState("e1", idem.StateParked)
+	s.WantEffects(0)
 }
 
 func TestReplaysAtOnceHaveOneEffect(t *testing.T) {
@@ -63,10 +63,10 @@ func TestReplaysAtOnceHaveOneEffect(t *testing.T) {
 	for i := range 20 {
 		s.accept(fmt.Sprintf(`{"id":"%d","type":"new"}`, i), idem.Unhandled)
 	}
-	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
+	s.Deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
 	var replays sync.WaitGroup
 	for range 4 {
-		p := s.newFirst()
+		p := s.NewFirst()
 		replays.Go(func() {
 			if _, err := p.Replay(t.Context(), idem.Filter{}); err != nil {
 				t.Error(err)
@@ -74,7 +74,7 @@ func TestReplaysAtOnceHaveOneEffect(t *testing.T) {
 		})
 	}
 	replays.Wait()
-	s.wantEffects(20)
+	s.WantEffects(20)
 }
 
 func TestReplayStopsWhenItsContextEnds(t *testing.T) {
@@ -84,37 +84,37 @@ func TestReplayStopsWhenItsContextEnds(t *testing.T) {
 		s.accept(fmt.Sprintf(`{"id":"%d","type":"new"}`, i), idem.Unhandled)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	s.deploy(func(n *notes) {
+	s.Deploy(func(n *notes) {
 		idem.Handle(&n.Routes, "new", func(ctx context.Context, tx pgx.Tx, n *note) error {
 			stop()
 			return pay(ctx, tx, n)
 		})
 	})
-	got, err := s.first.Replay(ctx, idem.Filter{})
+	got, err := s.First.Replay(ctx, idem.Filter{})
 	if got.Done != 1 || !errors.Is(err, context.Canceled) {
 		t.Errorf("Replay = %+v, %v, want one done and context canceled", got, err)
 	}
-	s.wantEffects(1)
+	s.WantEffects(1)
 }
 
 func TestStatsCountWhatIsNotDone(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "done" {
 			return pay(ctx, tx, n)
 		}
 		return errors.New("no such order")
 	})
 	s.openInbox()
-	s.inbox.MaxAttempts = 1
-	s.store(letter("done", "o1", 0), letter("failed", "o2", 0))
-	s.drain(2)
-	s.store(letter("pending", "o3", 0))
-	s.wantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
-	s.wantAnswer(`{"id":"n2","type":"new"}`, http.StatusOK)
-	s.exec(`update idem_events set received_at = now() - interval '100 days' where event = 'notes//n1'`)
-	got, err := s.first.Stats(t.Context())
+	s.Inbox.MaxAttempts = 1
+	s.Store(letter("done", "o1", 0), letter("failed", "o2", 0))
+	s.Drain(2)
+	s.Store(letter("pending", "o3", 0))
+	s.WantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
+	s.WantAnswer(`{"id":"n2","type":"new"}`, http.StatusOK)
+	s.Exec(`update idem_events set received_at = now() - interval '100 days' where event = 'notes//n1'`)
+	got, err := s.First.Stats(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,23 +133,23 @@ func TestStatsCountWhatIsNotDone(t *testing.T) {
 func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(refuseBad)
+	s.On(refuseBad)
 	s.openInbox()
-	s.store(letter("bad1", "a", 0), letter("a2", "a", 0), letter("a3", "a", 0), letter("bad2", "b", 0), letter("b2", "b", 0),
+	s.Store(letter("bad1", "a", 0), letter("a2", "a", 0), letter("a3", "a", 0), letter("bad2", "b", 0), letter("b2", "b", 0),
 		letter("bad3", "nothing behind it", 0), letter("d1", "d", 0),
 		in("shop/1", letter("bad1", "a", 0)), in("shop/1", letter("a2", "a", 0)))
-	s.drain(5)                                                   // four that are bad, and d1
-	s.exec(`update idem_payloads set occurred_at = received_at`) // the order stays
+	s.Drain(5)                                                   // four that are bad, and d1
+	s.Exec(`update idem_payloads set occurred_at = received_at`) // the order stays
 	for _, table := range []string{"idem_events", "idem_payloads"} {
-		s.exec(`update ` + table + ` e set received_at = now() - days * interval '1 day'
+		s.Exec(`update ` + table + ` e set received_at = now() - days * interval '1 day'
 			from (values ('notes//bad2', 3), ('notes//bad1', 2), ('notes//a3', 5)) as ages (event, days) where e.event = ages.event`)
 	}
-	s.exec(`insert into idem_events (event, type, key, state) values ('other//1', '', 'k', 'parked'), ('other//2', '', 'k', 'pending')`)
-	s.exec(`insert into idem_payloads (event, source, lane, received_at, body)
+	s.Exec(`insert into idem_events (event, type, key, state) values ('other//1', '', 'k', 'parked'), ('other//2', '', 'k', 'pending')`)
+	s.Exec(`insert into idem_payloads (event, source, lane, received_at, body)
 		select event, 'other', 'other//k', now(), '' from idem_events where event like 'other/%'`)
 
 	want := idem.Stats{Pending: idem.Backlog{Events: 4}, Parked: idem.Backlog{Events: 4}, BlockedKeys: 3}
-	for name, stats := range map[string]func(context.Context) (idem.Stats, error){"inbox": s.inbox.Stats, "works first": s.first.Stats} {
+	for name, stats := range map[string]func(context.Context) (idem.Stats, error){"inbox": s.Inbox.Stats, "works first": s.First.Stats} {
 		got, err := stats(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +162,7 @@ func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
 		}
 	}
 
-	blocked, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100)
+	blocked, _, err := operator.New(s.Inbox, "").Blocked(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,11 +182,11 @@ func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
 func TestReplayOfAPendingEventLeavesItBehindTheEarlierOneAndSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
+	s.On(pay)
 	s.openInbox()
-	s.store(letter("a", "o", 1), letter("b", "o", 2))
+	s.Store(letter("a", "o", 1), letter("b", "o", 2))
 	var failure error
-	sum, err := engineOf(s.first).Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"b"}}, false,
+	sum, err := engineOf(s.First).Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"b"}}, false,
 		func(_ idem.Replayed, _ idem.Event, err error) { failure = err })
 	if diff := cmp.Diff(idem.Replayed{Failed: 1}, sum); diff != "" || err != nil {
 		t.Errorf("Replay, %v (-want +got):\n%s", err, diff)
@@ -194,8 +194,8 @@ func TestReplayOfAPendingEventLeavesItBehindTheEarlierOneAndSaysSo(t *testing.T)
 	if failure == nil || !strings.Contains(failure.Error(), "an earlier event of the same entity is not done") {
 		t.Errorf("the replay says %v of b", failure)
 	}
-	s.wantEffects(0)
-	s.wantState("b", idem.StatePending)
+	s.WantEffects(0)
+	s.WantState("b", idem.StatePending)
 }
 
 // A worker whose claim is done by somebody else has nothing to do, and says so
@@ -203,26 +203,26 @@ func TestReplayOfAPendingEventLeavesItBehindTheEarlierOneAndSaysSo(t *testing.T)
 func TestReplayAndWorkersAtOnceHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
+	s.On(pay)
 	s.openInbox()
 	for i := range 60 {
-		s.store(letter(fmt.Sprint(i), fmt.Sprint(i%7), 0))
+		s.Store(letter(fmt.Sprint(i), fmt.Sprint(i%7), 0))
 	}
-	stop := s.start(s.inbox)
+	stop := s.Start(s.Inbox)
 	defer stop()
-	replayed, err := s.first.Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}})
+	replayed, err := s.First.Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}})
 	if err != nil || replayed.Failed != 0 {
 		t.Fatalf("Replay = %+v, %v", replayed, err)
 	}
 	for done := 0; done < 60; { // by both
-		switch seen := s.next(); {
+		switch seen := s.Next(); {
 		case seen.Outcome == idem.Done:
 			done++
 		case seen.Outcome != idem.Duplicate || seen.Err != nil: // of the replay; a worker tells nobody
 			t.Errorf("an outcome is %s, %v", seen.Outcome, seen.Err)
 		}
 	}
-	s.wantEffects(60)
+	s.WantEffects(60)
 	if ids := queryOne[int](s, `select count(distinct event) from effects`); ids != 60 {
 		t.Errorf("%d events have an effect, want 60", ids)
 	}
@@ -232,12 +232,12 @@ func TestReplayAndWorkersAtOnceHaveOneEffect(t *testing.T) {
 func TestBlockedEntitiesAndConflictsAreReadUpToANumberAndCounted(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.exec(`insert into idem_events (event, type, key, state, conflict_at)
+	s.Exec(`insert into idem_events (event, type, key, state, conflict_at)
 		select format('notes//%s%s', kind, n), 'paid', 'o' || n, state, case when kind = 'bad' then now() - n * interval '1 hour' end
 		from generate_series(1, 5) n, (values ('bad', 'parked'), ('next', 'pending')) kinds (kind, state)`)
-	s.exec(`insert into idem_payloads (event, source, lane, received_at, body)
+	s.Exec(`insert into idem_payloads (event, source, lane, received_at, body)
 		select event, 'notes', 'notes//' || key, now() - interval '1 day' * substring(event from '[0-9]$')::int, '' from idem_events`)
-	o := operator.New(s.inbox, "")
+	o := operator.New(s.Inbox, "")
 	blocked, all, err := o.Blocked(t.Context(), 2)
 	if err != nil || all != 5 || len(blocked) != 2 || blocked[0].ID != "bad5" || blocked[1].ID != "bad4" {
 		t.Errorf("Blocked = %+v, %d, %v, want the two oldest of 5", blocked, all, err)
@@ -257,25 +257,9 @@ func TestBlockedEntitiesAndConflictsAreReadUpToANumberAndCounted(t *testing.T) {
 	}
 }
 
-const newBody = `{"id":"e1","type":"new","order":"o1"}`
-
-func (s *app) wantReplayed(f idem.Filter, want idem.Replayed) {
-	s.Helper()
-	got, err := s.first.Replay(s.Context(), f)
-	if err != nil {
-		s.Fatal(err)
-	}
-	if diff := cmp.Diff(counted(want), counted(got)); diff != "" {
-		s.Error("Replay: done, failed, unhandled (-want +got):\n" + diff)
-	}
-}
-
-// counted are the counts of a replay.
-func counted(r idem.Replayed) [4]int { return [4]int{r.Done, r.Failed, r.Unhandled, r.Left} }
-
 func (s *app) accept(body string, want idem.Outcome) {
 	s.Helper()
-	if outcome, err := s.first.Accept(s.Context(), identify([]byte(body))); outcome != want || err != nil {
+	if outcome, err := s.First.Accept(s.Context(), identify([]byte(body))); outcome != want || err != nil {
 		s.Fatalf("Accept = %s, %v, want %s", outcome, err, want)
 	}
 }

@@ -29,7 +29,7 @@ func TestASynchronousReplicaThatIsAwayIsSaidByName(t *testing.T) {
 	}
 	pool := openPool(t, server.URL(), func(c *pgxpool.Config) { c.ConnConfig.User = "shop" })
 	s := openInboxApp(t, pool)
-	s.store(letter("e1", "o1", 1))
+	s.Store(letter("e1", "o1", 1))
 	alter(t, server, "synchronous_standby_names", "backup_site", `select current_setting('synchronous_standby_names') = 'backup_site'`)
 	t.Cleanup(func() { // else no session ends
 		_, _ = admin.Exec(context.Background(), `alter system set synchronous_standby_names = ''`)
@@ -48,8 +48,8 @@ func TestASynchronousReplicaThatIsAwayIsSaidByName(t *testing.T) {
 	if d := time.Since(start); d > patience {
 		t.Errorf("it took %s", d)
 	}
-	s.wantHealth("a commit waits", s.newHealth(s.inbox), "postgres", "commits wait for the synchronous replica, and it does not answer: synchronous_standby_names is backup_site")
-	found, err := doctor.Check(t.Context(), pool, s.inbox)
+	s.WantHealth("a commit waits", s.NewHealth(s.Inbox), "postgres", "commits wait for the synchronous replica, and it does not answer: synchronous_standby_names is backup_site")
+	found, err := doctor.Check(t.Context(), pool, s.Inbox)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestASynchronousReplicaThatIsAwayIsSaidByName(t *testing.T) {
 	if status, said := acting(); status != command.Failed || !strings.Contains(said, "nothing was changed: commits wait") {
 		t.Errorf("it ends with %d:\n%s", status, said)
 	}
-	if outcome, err := s.inbox.Accept(t.Context(), idem.Event{ID: "e2", Type: "paid"}); outcome.Acknowledged() {
+	if outcome, err := s.Inbox.Accept(t.Context(), idem.Event{ID: "e2", Type: "paid"}); outcome.Acknowledged() {
 		t.Errorf("a delivery is %s, %v", outcome, err)
 	}
 }

@@ -17,20 +17,20 @@ import (
 func TestRequeueTakesOneSomeOrAll(t *testing.T) {
 	t.Parallel()
 	s, m := newApp(t), &fixable{}
-	s.on(m.handle)
+	s.On(m.Handle)
 	s.openInbox()
 	for i := range 6 {
-		s.store(in(fmt.Sprint("shop/", i%2), letter(fmt.Sprint("bad", i), fmt.Sprint(i), 0)))
+		s.Store(in(fmt.Sprint("shop/", i%2), letter(fmt.Sprint("bad", i), fmt.Sprint(i), 0)))
 	}
-	s.drain(6)
-	m.fixed.Store(true)
+	s.Drain(6)
+	m.Fixed.Store(true)
 	s.wantRequeued(idem.Filter{IDs: []string{}}, 0)
 	s.wantRequeued(idem.Filter{IDs: []string{"bad0"}}, 1)
 	s.wantRequeued(idem.Filter{IDs: []string{"bad0"}}, 0) // it is pending now
 	s.wantRequeued(idem.Filter{Scopes: []string{"shop/1"}}, 3)
 	s.wantRequeued(idem.Filter{}, 2)
-	s.drain(6)
-	s.wantEffects(6)
+	s.Drain(6)
+	s.WantEffects(6)
 }
 
 // Workers look for events from time to time in any case: that they need not wait
@@ -40,38 +40,38 @@ func TestRequeueWakesWorkersInOtherProcesses(t *testing.T) {
 	url := idemtest.URL(t)
 	s := openApp(t, openPool(t, url, func(*pgxpool.Config) {})).openInbox()
 	m := &fixable{}
-	s.on(m.handle)
-	s.store(letter("bad1", "a", 0))
-	s.drain(1)
-	m.fixed.Store(true)
+	s.On(m.Handle)
+	s.Store(letter("bad1", "a", 0))
+	s.Drain(1)
+	m.Fixed.Store(true)
 	heard := make(listens, 10)
-	other := s.newInbox(openPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.Tracer = heard })) // another process
+	other := s.NewInbox(openPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.Tracer = heard })) // another process
 	other.Poll = time.Hour
-	s.start(other)
+	s.Start(other)
 	<-heard
 	s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
-	s.wantWorked(idem.Parked, idem.Done)
-	s.wantEffects(1)
+	s.WantWorked(idem.Parked, idem.Done)
+	s.WantEffects(1)
 }
 
 func TestOperationsSayWhatFailed(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.openInbox()
-	s.exec(`drop table idem_payloads cascade`)
+	s.Exec(`drop table idem_payloads cascade`)
 	for name, operate := range map[string]func() error{
-		"idem: requeueing events": func() error { _, err := s.inbox.Requeue(t.Context(), idem.Filter{}); return err },
+		"idem: requeueing events": func() error { _, err := s.Inbox.Requeue(t.Context(), idem.Filter{}); return err },
 		"idem: discarding events": func() error {
-			_, err := s.inbox.Discard(t.Context(), idem.Filter{IDs: []string{"e1"}}, "test")
+			_, err := s.Inbox.Discard(t.Context(), idem.Filter{IDs: []string{"e1"}}, "test")
 			return err
 		},
 		"idem: listing events": func() (err error) {
-			for _, err = range s.inbox.List(t.Context(), idem.Filter{}) {
+			for _, err = range s.Inbox.List(t.Context(), idem.Filter{}) {
 			}
 			return err
 		},
-		"operator: listing blocked entities": func() error { _, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100); return err },
-		"idem: counting events":              func() error { _, err := s.inbox.Stats(t.Context()); return err },
+		"operator: listing blocked entities": func() error { _, _, err := operator.New(s.Inbox, "").Blocked(t.Context(), 100); return err },
+		"idem: counting events":              func() error { _, err := s.Inbox.Stats(t.Context()); return err },
 	} {
 		want := name + ": the tables are missing: call idem.Migrate at start, with the same search_path (with goose: -table idem_goose_version): "
 		if err := operate(); err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
@@ -83,29 +83,29 @@ func TestOperationsSayWhatFailed(t *testing.T) {
 func TestDiscardedEventFreesItsKeyAndNeverRuns(t *testing.T) {
 	t.Parallel()
 	s, m := newApp(t), &fixable{}
-	s.on(m.handle)
+	s.On(m.Handle)
 	s.openInbox()
-	s.store(letter("bad1", "a", 0), letter("a2", "a", 0), letter("a3", "a", 0))
-	s.drain(1)
-	s.wantDiscarded(idem.Filter{IDs: []string{"bad1"}}, "paid by hand\x00, see ticket 7", 1)
-	s.wantState("bad1", idem.StateDiscarded)
-	s.wantPayload("bad1", "")
+	s.Store(letter("bad1", "a", 0), letter("a2", "a", 0), letter("a3", "a", 0))
+	s.Drain(1)
+	s.WantDiscarded(idem.Filter{IDs: []string{"bad1"}}, "paid by hand\x00, see ticket 7", 1)
+	s.WantState("bad1", idem.StateDiscarded)
+	s.WantPayload("bad1", "")
 	if got := queryOne[string](s, `select last_error from idem_events where event like '%bad1'`); got != "discarded: paid by hand\uFFFD, see ticket 7" {
 		t.Errorf("the stored reason is %q", got)
 	}
-	if blocked, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100); len(blocked) != 0 || err != nil {
+	if blocked, _, err := operator.New(s.Inbox, "").Blocked(t.Context(), 100); len(blocked) != 0 || err != nil {
 		t.Errorf("Blocked = %+v, %v", blocked, err)
 	}
 
-	m.fixed.Store(true)
-	s.drain(2)
-	m.wantDone(t, "a2", "a3")
+	m.Fixed.Store(true)
+	s.Drain(2)
+	m.WantDone(t, "a2", "a3")
 
 	// Nothing brings it back.
 	e := letter("bad1", "a", 0)
 	for name, accept := range map[string]func() (idem.Outcome, error){
-		"inbox":       func() (idem.Outcome, error) { return s.inbox.Accept(t.Context(), e) },
-		"works first": func() (idem.Outcome, error) { return s.first.Accept(t.Context(), e) },
+		"inbox":       func() (idem.Outcome, error) { return s.Inbox.Accept(t.Context(), e) },
+		"works first": func() (idem.Outcome, error) { return s.First.Accept(t.Context(), e) },
 	} {
 		if outcome, err := accept(); outcome != idem.Duplicate || err != nil {
 			t.Errorf("%s: a delivery after Discard is %s, %v, want duplicate", name, outcome, err)
@@ -113,73 +113,66 @@ func TestDiscardedEventFreesItsKeyAndNeverRuns(t *testing.T) {
 	}
 	every := idem.Filter{States: []idem.State{idem.StateParked, idem.StatePending, idem.StateDiscarded}}
 	s.wantRequeued(every, 0)
-	s.wantReplayed(every, idem.Replayed{})
-	s.wantDiscarded(every, "again", 0)
-	s.wantState("bad1", idem.StateDiscarded)
-	s.wantEffects(2)
+	s.WantReplayed(every, idem.Replayed{})
+	s.WantDiscarded(every, "again", 0)
+	s.WantState("bad1", idem.StateDiscarded)
+	s.WantEffects(2)
 }
 
 func TestDiscardRefusesToDiscardEverything(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.openInbox()
-	s.wantAnswer(newBody, http.StatusOK)
-	if n, err := s.inbox.Discard(t.Context(), idem.Filter{}, "oops"); n != 0 || err == nil || !strings.Contains(err.Error(), "the filter names none") {
+	s.WantAnswer(newBody, http.StatusOK)
+	if n, err := s.Inbox.Discard(t.Context(), idem.Filter{}, "oops"); n != 0 || err == nil || !strings.Contains(err.Error(), "the filter names none") {
 		t.Errorf("Discard = %d, %v, want an error", n, err)
 	}
 	// A list that came out empty chooses nothing, rather than everything.
-	s.wantDiscarded(idem.Filter{IDs: []string{}}, "oops", 0)
-	s.wantDiscarded(idem.Filter{Types: []string{}}, "oops", 0)
-	s.wantDiscarded(idem.Filter{Keys: []string{}}, "oops", 0)
-	s.wantDiscarded(idem.Filter{Scopes: []string{}}, "oops", 0)
-	s.wantDiscarded(idem.Filter{States: []idem.State{}}, "oops", 0)
-	s.wantDiscarded(idem.Filter{Types: []string{"paid"}}, "oops", 0)
-	s.wantState("e1", idem.StateUnhandled)
-	s.wantPayload("e1", newBody)
+	s.WantDiscarded(idem.Filter{IDs: []string{}}, "oops", 0)
+	s.WantDiscarded(idem.Filter{Types: []string{}}, "oops", 0)
+	s.WantDiscarded(idem.Filter{Keys: []string{}}, "oops", 0)
+	s.WantDiscarded(idem.Filter{Scopes: []string{}}, "oops", 0)
+	s.WantDiscarded(idem.Filter{States: []idem.State{}}, "oops", 0)
+	s.WantDiscarded(idem.Filter{Types: []string{"paid"}}, "oops", 0)
+	s.WantState("e1", idem.StateUnhandled)
+	s.WantPayload("e1", newBody)
 }
 
 func TestPayloadOfDiscardedEventsIsKeptWhenAsked(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(refuseBad)
+	s.On(refuseBad)
 	s.openInbox()
-	s.inbox.KeepPayloads = true
-	s.store(letter("bad1", "a", 0), letter("a2", "a", 0))
-	s.drain(1)
-	s.wantDiscarded(idem.Filter{Keys: []string{"a"}}, "kept", 1)
-	s.wantPayload("bad1", string(letter("bad1", "a", 0).Payload))
-	if stats, err := s.inbox.Stats(t.Context()); stats.Parked.Events != 0 || stats.Pending.Events != 1 || err != nil {
+	s.Inbox.KeepPayloads = true
+	s.Store(letter("bad1", "a", 0), letter("a2", "a", 0))
+	s.Drain(1)
+	s.WantDiscarded(idem.Filter{Keys: []string{"a"}}, "kept", 1)
+	s.WantPayload("bad1", string(letter("bad1", "a", 0).Payload))
+	if stats, err := s.Inbox.Stats(t.Context()); stats.Parked.Events != 0 || stats.Pending.Events != 1 || err != nil {
 		t.Errorf("Stats = %+v, %v, want one pending event", stats, err)
 	}
-	s.drain(1) // its key goes on
-	s.wantEffects(1)
+	s.Drain(1) // its key goes on
+	s.WantEffects(1)
 }
 
 // What a worker has claimed and not begun is not its own yet.
 func TestPendingEventsCanBeDiscarded(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
+	s.On(pay)
 	s.openInbox()
-	s.store(letter("e1", "a", 0), letter("e2", "b", 0))
-	s.claimElsewhere("e1")
-	s.wantDiscarded(idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"e1"}}, "a test", 1)
-	s.drain(1)
-	s.wantEffects(1)
-	s.wantState("e1", idem.StateDiscarded)
-	s.wantState("e2", idem.StateDone)
+	s.Store(letter("e1", "a", 0), letter("e2", "b", 0))
+	s.ClaimElsewhere("e1")
+	s.WantDiscarded(idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"e1"}}, "a test", 1)
+	s.Drain(1)
+	s.WantEffects(1)
+	s.WantState("e1", idem.StateDiscarded)
+	s.WantState("e2", idem.StateDone)
 }
 
 func (s *app) wantRequeued(f idem.Filter, want int64) {
 	s.Helper()
-	if n, err := s.inbox.Requeue(s.Context(), f); n != want || err != nil {
+	if n, err := s.Inbox.Requeue(s.Context(), f); n != want || err != nil {
 		s.Errorf("Requeue = %d, %v, want %d", n, err, want)
-	}
-}
-
-func (s *app) wantDiscarded(f idem.Filter, reason string, want int64) {
-	s.Helper()
-	if n, err := s.inbox.Discard(s.Context(), f, reason); n != want || err != nil {
-		s.Errorf("Discard = %d, %v, want %d", n, err, want)
 	}
 }

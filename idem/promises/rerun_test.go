@@ -26,29 +26,29 @@ func TestARerunMakesOneAttemptAndTheEventStaysDone(t *testing.T) {
 		{"it passes", nil, nil, "", 1, "1 done"},
 		{"it fails", payAndFail, nil, "it failed, and changed nothing", 0, "it failed, and changed nothing"},
 		{"it panics", func(context.Context, pgx.Tx, *note) error { panic("nil order") }, nil, "it failed, and changed nothing", 0, "it failed, and changed nothing"},
-		{"it was forgotten since", nil, func(s *app) { s.exec(`delete from idem_events`) }, "it is not done any more", 0, "it failed, and changed nothing"},
+		{"it was forgotten since", nil, func(s *app) { s.Exec(`delete from idem_events`) }, "it is not done any more", 0, "it failed, and changed nothing"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
 			s := newInboxApp(t)
-			s.inbox.KeepPayloads = true
+			s.Inbox.KeepPayloads = true
 			handler := pay
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if c.handler != nil && !idem.IsDryRun(ctx) && queryOne[bool](s, `select exists (select from idem_audit)`) {
 					return c.handler(ctx, tx, n)
 				}
 				return handler(ctx, tx, n)
 			})
-			s.store(letter("e1", "o1", 1))
-			s.drain(1)
+			s.Store(letter("e1", "o1", 1))
+			s.Drain(1)
 			row := `select event || state || attempts || starts || done_at || received_at from idem_events`
 			before := queryOne[string](s, row)
 
-			plan, err := operator.New(s.inbox, "ana").PlanRerun(t.Context(), "", "e1")
+			plan, err := operator.New(s.Inbox, "ana").PlanRerun(t.Context(), "", "e1")
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.wantEffects(1) // the dry run had none
+			s.WantEffects(1) // the dry run had none
 			if _, err := plan.Do(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "give a reason") {
 				t.Errorf("without a reason: %v", err)
 			}
@@ -59,7 +59,7 @@ func TestARerunMakesOneAttemptAndTheEventStaysDone(t *testing.T) {
 			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) || r.Acted != int64(c.effects) {
 				t.Errorf("rerun: %d, %v", r.Acted, err)
 			}
-			s.wantEffects(1 + c.effects)
+			s.WantEffects(1 + c.effects)
 			if c.before == nil && queryOne[string](s, row) != before {
 				t.Errorf("the row was %s, and is %s", before, queryOne[string](s, row))
 			}
@@ -74,13 +74,13 @@ func TestARerunNeedsADoneEventWithItsBodyAndAHandlerThatPasses(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	fails := false
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if fails {
 			return errors.New("no such order")
 		}
 		return pay(ctx, tx, n)
 	})
-	ana := operator.New(s.inbox, "ana")
+	ana := operator.New(s.Inbox, "ana")
 	refused := func(says string) {
 		t.Helper()
 		if _, err := ana.PlanRerun(t.Context(), "", "e1"); err == nil || !strings.Contains(err.Error(), says) {
@@ -88,12 +88,12 @@ func TestARerunNeedsADoneEventWithItsBodyAndAHandlerThatPasses(t *testing.T) {
 		}
 	}
 	refused("no such event is stored")
-	s.store(letter("e1", "o1", 1))
+	s.Store(letter("e1", "o1", 1))
 	refused("it is pending: replay or requeue it")
-	s.drain(1)
+	s.Drain(1)
 	refused("its body is not stored")
-	s.exec(`insert into idem_archive (event, received_at, body) values ('notes//e1', now(), '{"id":"e1","type":"paid","order":"o1"}')`)
+	s.Exec(`insert into idem_archive (event, received_at, body) values ('notes//e1', now(), '{"id":"e1","type":"paid","order":"o1"}')`)
 	fails = true
 	refused("a dry run comes to retrying, and nothing was changed")
-	s.wantEffects(1)
+	s.WantEffects(1)
 }

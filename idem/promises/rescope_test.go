@@ -23,6 +23,7 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // An account gets a scope. What was in flight until then comes again under it, and is
@@ -46,55 +47,55 @@ func TestEventThatComesAgainUnderANewScopeIsDoneOnce(t *testing.T) {
 	}{
 		{
 			"it was answered 200, and the answer was lost",
-			func(s *flaky) { s.acceptAs(s.first, idem.Done) },
-			func(s *flaky) idem.Outcome { return again(s, s.first) }, idem.Duplicate,
+			func(s *flaky) { s.acceptAs(s.First, idem.Done) },
+			func(s *flaky) idem.Outcome { return again(s, s.First) }, idem.Duplicate,
 		},
 		{
 			"an inbox has done it",
-			func(s *flaky) { s.store(letter("e1", "o1", 1)); s.drain(1) },
-			func(s *flaky) idem.Outcome { return again(s, s.inbox) }, idem.Duplicate,
+			func(s *flaky) { s.Store(letter("e1", "o1", 1)); s.Drain(1) },
+			func(s *flaky) idem.Outcome { return again(s, s.Inbox) }, idem.Duplicate,
 		},
 		{
 			"it has failed, and is tried again",
 			func(s *flaky) { s.failing(2) },
 			func(s *flaky) idem.Outcome {
-				s.exec(`update idem_payloads set due_at = now()`)
-				defer s.drain(1)
-				return again(s, s.inbox)
+				s.Exec(`update idem_payloads set due_at = now()`)
+				defer s.Drain(1)
+				return again(s, s.Inbox)
 			}, idem.Duplicate,
 		},
 		{
 			"it waits for the workers",
-			func(s *flaky) { s.store(letter("e1", "o1", 1)) },
-			func(s *flaky) idem.Outcome { defer s.drain(1); return again(s, s.inbox) }, idem.Duplicate,
+			func(s *flaky) { s.Store(letter("e1", "o1", 1)) },
+			func(s *flaky) idem.Outcome { defer s.Drain(1); return again(s, s.Inbox) }, idem.Duplicate,
 		},
 		{
 			"it is parked, and replayed",
 			func(s *flaky) { s.failing(1) },
 			func(s *flaky) idem.Outcome {
-				s.wantReplayed(idem.Filter{Scopes: []string{"shop"}}, idem.Replayed{Done: 1})
-				return again(s, s.first)
+				s.WantReplayed(idem.Filter{Scopes: []string{"shop"}}, idem.Replayed{Done: 1})
+				return again(s, s.First)
 			}, idem.Duplicate,
 		},
 		{
 			"it is parked, and its body is kept when it is done",
 			func(s *flaky) {
-				s.first.KeepPayloads = true
+				s.First.KeepPayloads = true
 				s.failing(1)
-				s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+				s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 			},
 			func(s *flaky) idem.Outcome {
-				if e, ok, err := operator.New(s.first, "").Lookup(s.Context(), "shop", "e1"); string(e.Payload) != string(inShop.Payload) || !ok || err != nil {
+				if e, ok, err := operator.New(s.First, "").Lookup(s.Context(), "shop", "e1"); string(e.Payload) != string(inShop.Payload) || !ok || err != nil {
 					s.Errorf("its body is %q, %v, %v", e.Payload, ok, err)
 				}
-				return again(s, s.first)
+				return again(s, s.First)
 			}, idem.Duplicate,
 		},
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			t.Parallel()
 			s := &flaky{app: newApp(t).openInbox()}
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if s.fails.Load() {
 					return errors.New("the shop is closed")
 				}
@@ -105,7 +106,7 @@ func TestEventThatComesAgainUnderANewScopeIsDoneOnce(t *testing.T) {
 			if got := story.comes(s); got != story.want {
 				t.Errorf("it came again: %s, want %s", got, story.want)
 			}
-			s.wantEffects(1)
+			s.WantEffects(1)
 			if diff := cmp.Diff([]string{"notes/shop/e1 done"}, s.states()); diff != "" {
 				t.Error("events (-want +got):\n" + diff)
 			}
@@ -120,17 +121,17 @@ func TestRescopeKeepsTheOrderWithinAnEntity(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
 	var order []string
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		order = append(order, n.ID)
 		return pay(ctx, tx, n)
 	})
-	s.store(letter("e3", "o1", 3), letter("e2", "o1", 2))
-	s.exec(`update idem_payloads set due_at = null where event = 'notes//e3'`) // held back, as a claim does it
+	s.Store(letter("e3", "o1", 3), letter("e2", "o1", 2))
+	s.Exec(`update idem_payloads set due_at = null where event = 'notes//e3'`) // held back, as a claim does it
 	s.rescope(2)
 	first := letter("e1", "o1", 1) // comes late, under the new name
 	first.Scope = "shop"
-	s.store(first)
-	s.drain()
+	s.Store(first)
+	s.Drain()
 	if diff := cmp.Diff([]string{"e1", "e2", "e3"}, order); diff != "" {
 		t.Error("handled (-want +got):\n" + diff)
 	}
@@ -139,15 +140,15 @@ func TestRescopeKeepsTheOrderWithinAnEntity(t *testing.T) {
 func TestRescopeMovesAllOfOneAccountAndNothingElse(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.everyState()
+	s.EveryState()
 	const others = `insert into idem_events (event, type, key, state) values
 		('notes/shop-2/done', '', '', 'done'), ('notes/sho/done', '', '', 'done'), ('notes2//done', '', '', 'done'), ('note//done', '', '', 'done');
 		insert into idem_payloads (event, source, lane, received_at, body) values ('notes/shop-2/x', 'notes', 'notes/shop-2/o', now(), '{}')`
-	s.exec(others)
-	s.exec(`insert into idem_audit (id, actor, action, source, filter, reason, events) values
+	s.Exec(others)
+	s.Exec(`insert into idem_audit (id, actor, action, source, filter, reason, events) values
 		(1, 'ana', 'replay', 'notes', '', '', array['notes//b', 'notes/shop-2/a', 'notes//a']), (2, 'ana', 'replay', 'notes2', '', '', array['notes2//a'])`)
-	s.exec(`insert into idem_audit_events (action, event, result) select min(id), unnest(array['notes//a', 'notes/shop-2/a']), 'done' from idem_audit`)
-	want := s.contents()
+	s.Exec(`insert into idem_audit_events (action, event, result) select min(id), unnest(array['notes//a', 'notes/shop-2/a']), 'done' from idem_audit`)
+	want := s.Contents()
 	for n, line := range want {
 		if strings.HasPrefix(line, "effect") {
 			continue
@@ -156,7 +157,7 @@ func TestRescopeMovesAllOfOneAccountAndNothingElse(t *testing.T) {
 	}
 	slices.Sort(want)
 	s.rescope(queryOne[int64](s, `select count(*) from idem_events where event like 'notes//%'`))
-	got := s.contents()
+	got := s.Contents()
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("the tables (-want +got):\n" + diff)
@@ -178,10 +179,10 @@ func TestRescopeMovesAllOfOneAccountAndNothingElse(t *testing.T) {
 func TestRenamedSourceKeepsItsEventsAndItsTrail(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.exec(`insert into idem_events (event, type, key, state) values ('old//e1', 'paid', '', 'done'), ('old/shop/e1', 'paid', 'o1', 'pending');
+	s.Exec(`insert into idem_events (event, type, key, state) values ('old//e1', 'paid', '', 'done'), ('old/shop/e1', 'paid', 'o1', 'pending');
 		insert into idem_payloads (event, source, lane, due_at, received_at, body) values ('old/shop/e1', 'old', 'old/shop/o1', now(), now(), '{}');
 		insert into idem_audit (id, actor, action, source, filter, reason, events) values (1, 'ana', 'replay', 'old', '', '', array['old//e1', 'old/shop/e1'])`)
-	o := operator.New(newFirst(s.pool, &named{name: "old"}), "ana")
+	o := operator.New(newFirst(s.Pool, testkit.NewSource("old")), "ana")
 	trail := func(source, events string) {
 		t.Helper()
 		got := queryOne[string](s, `select source || ' ' || events::text from idem_audit order by id limit 1`)
@@ -242,14 +243,14 @@ func TestRescopeRefusesWhatWouldLoseOrDoubleAnEvent(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
-			s.exec(c.make)
-			want := s.contents()
-			n, err := acted(t.Context(), "")(operator.New(s.first, "ana").PlanRescope(t.Context(), "", c.to))
+			s.Exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
+			s.Exec(c.make)
+			want := s.Contents()
+			n, err := acted(t.Context(), "")(operator.New(s.First, "ana").PlanRescope(t.Context(), "", c.to))
 			if n != 0 || err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Rescope = %d, %v, want %s", n, err, c.want)
 			}
-			s.wantContents(want)
+			s.WantContents(want)
 		})
 	}
 }
@@ -258,16 +259,16 @@ func TestRescopeWaitsForWhatIsBeingProcessed(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	entered := make(chan struct{})
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		close(entered)
-		if err := s.await(ctx, blocked); err != nil { // until the move waits
+		if err := s.Await(ctx, blocked); err != nil { // until the move waits
 			return err
 		}
 		return pay(ctx, tx, n)
 	})
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.first.Accept(context.Background(), letter("e1", "o1", 1))
+		_, err := s.First.Accept(context.Background(), letter("e1", "o1", 1))
 		done <- err
 	}()
 	<-entered
@@ -366,13 +367,13 @@ func TestServeRefusesToStartWhereAScopeWasIntroducedAndNobodyMakesEventsWithoutO
 			t.Parallel()
 			s := newInboxApp(t)
 			if c.rows != "" {
-				s.exec(c.rows)
+				s.Exec(c.rows)
 			}
 			if c.events == nil {
 				c.events = accountsOf("shop", "a token that only Asaas knows")
 			}
-			inbox := idem.NewInbox(s.pool, c.events)
-			inbox.Logger = s.logger()
+			inbox := idem.NewInbox(s.Pool, c.events)
+			inbox.Logger = s.Logger()
 			ctx, stop := context.WithCancel(t.Context())
 			served := make(chan error, 1)
 			server := &http.Server{Addr: "127.0.0.1:0", BaseContext: func(net.Listener) context.Context { stop(); return ctx }} // it serves
@@ -381,7 +382,7 @@ func TestServeRefusesToStartWhereAScopeWasIntroducedAndNobodyMakesEventsWithoutO
 			if c.refused != (err != nil) || c.refused && !strings.Contains(err.Error(), `idem rescope -source asaas -account ""`) {
 				t.Errorf("Serve = %v, want refused %t", err, c.refused)
 			}
-			if said := s.logged(); strings.Contains(said, "idem rescope -source asaas") != c.warns {
+			if said := s.Logged(); strings.Contains(said, "idem rescope -source asaas") != c.warns {
 				t.Errorf("the log says, want a warning %t:\n%s", c.warns, said)
 			}
 		})
@@ -391,15 +392,15 @@ func TestServeRefusesToStartWhereAScopeWasIntroducedAndNobodyMakesEventsWithoutO
 func TestServeSaysAtItsStartThatASourceHasEventsWithAndWithoutAScope(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
-	s.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done'), ('notes/shop/e1', '', '', 'done')`)
+	s.Exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done'), ('notes/shop/e1', '', '', 'done')`)
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
-	_, ended := s.served(ctx, s.inbox)
-	for !strings.Contains(s.logged(), mixedScopes) && ctx.Err() == nil {
+	_, ended := s.Served(ctx, s.Inbox)
+	for !strings.Contains(s.Logged(), mixedScopes) && ctx.Err() == nil {
 		pause()
 	}
 	if ctx.Err() != nil {
-		t.Error("it does not say so:\n" + s.logged())
+		t.Error("it does not say so:\n" + s.Logged())
 	}
 	stop()
 	if err := <-ended; err != nil {
@@ -423,8 +424,8 @@ func TestOnlyAMixOfScopesOfOneSourceIsNoticed(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.exec(`insert into idem_events (event, type, key, state) select event, case event when 'notes//aside' then '` + relay.SetAsideType + `' else '' end, '', 'done' from (values ` + c.events + `) e (event)`)
-			if mixed, err := store.HasMixedScopes(t.Context(), s.pool, "notes"); mixed != c.want || err != nil {
+			s.Exec(`insert into idem_events (event, type, key, state) select event, case event when 'notes//aside' then '` + relay.SetAsideType + `' else '' end, '', 'done' from (values ` + c.events + `) e (event)`)
+			if mixed, err := store.HasMixedScopes(t.Context(), s.Pool, "notes"); mixed != c.want || err != nil {
 				t.Errorf("HasMixedScopes = %t, %v, want %t", mixed, err, c.want)
 			}
 		})
@@ -435,13 +436,13 @@ func TestOnlyAMixOfScopesOfOneSourceIsNoticed(t *testing.T) {
 func TestMovedEventWithoutAnEntityHoldsNoEntity(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(refuseBad)
-	s.store(letter("bad", "", 1))
-	s.drain()
+	s.On(refuseBad)
+	s.Store(letter("bad", "", 1))
+	s.Drain()
 	s.rescope(1)
-	s.store(in("shop", letter("e2", "/bad", 2)))
-	s.drain()
-	s.wantEffects(1)
+	s.Store(in("shop", letter("e2", "/bad", 2)))
+	s.Drain()
+	s.WantEffects(1)
 }
 
 // flaky is an app whose handler may fail.
@@ -453,10 +454,10 @@ type flaky struct {
 // failing has workers fail to process e1, of most attempts.
 func (s *flaky) failing(most int) {
 	s.Helper()
-	s.inbox.MaxAttempts = most
+	s.Inbox.MaxAttempts = most
 	s.fails.Store(true)
-	s.store(letter("e1", "o1", 1))
-	s.drain(1)
+	s.Store(letter("e1", "o1", 1))
+	s.Drain(1)
 	s.fails.Store(false)
 }
 
@@ -470,7 +471,7 @@ func (s *app) acceptAs(r idem.Receiver, want idem.Outcome) {
 // rescope moves what is stored without a scope to the scope shop.
 func (s *app) rescope(want int64) {
 	s.Helper()
-	o := operator.New(s.first, "ana")
+	o := operator.New(s.First, "ana")
 	if n, err := acted(s.Context(), "a second account")(o.PlanRescope(s.Context(), "", operator.Account{Source: "notes", Scope: "shop"})); n != want || err != nil {
 		s.Fatalf("Rescope = %d, %v, want %d", n, err, want)
 	}
@@ -481,14 +482,6 @@ func (s *app) states() []string {
 	s.Helper()
 	return queryOne[[]string](s, `select coalesce(array_agg(event || ' ' || state order by event), '{}') from idem_events`)
 }
-
-// named is a provider of another name.
-type named struct {
-	notes
-	name string
-}
-
-func (n *named) Name() string { return n.name }
 
 // accountsOf returns a dispatcher whose accounts all have a scope.
 func accountsOf(scope, token string) *asaas.Dispatcher {

@@ -17,28 +17,29 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/oncall/doctor"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // A row of one partition has the place of another's row.
 func TestPruneOfPartitionsForgetsOnlyWhatIsOld(t *testing.T) {
 	t.Parallel()
 	s := newPartitionedApp(t)
-	s.exec(`insert into idem_events (event, type, key, state, received_at)
+	s.Exec(`insert into idem_events (event, type, key, state, received_at)
 		select 'notes//' || case when n % 2 = 0 then 'old-' else 'new-' end || n, 'paid', '', 'done',
 			case when n % 2 = 0 then now() - interval '50 days' else now() end
 		from generate_series(1, 40000) n`)
 	if n := queryOne[int](s, `select count(*) - count(distinct ctid) from idem_events`); n < 20_000 {
 		t.Fatalf("only %d rows have the place of another", n)
 	}
-	s.wantSeen(s.first)
-	if n, err := engineOf(s.first).DryPrune(t.Context()); n != 20_000 || err != nil {
+	s.wantSeen(s.First)
+	if n, err := engineOf(s.First).DryPrune(t.Context()); n != 20_000 || err != nil {
 		t.Errorf("DryPrune = %d, %v, want 20000", n, err)
 	}
-	s.wantPruned(s.first, 20_000)
+	s.wantPruned(s.First, 20_000)
 	if n := queryOne[int](s, `select count(*) from idem_events where event like 'notes//new-%'`); n != 20_000 {
 		t.Errorf("%d of 20000 events that are new are left", n)
 	}
-	s.wantPruned(s.first, 0)
+	s.wantPruned(s.First, 0)
 }
 
 // The table is behind a view here, which has no ctid, as Postgres's relatives have
@@ -47,22 +48,22 @@ func TestPruneWithoutPlacesOfRows(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.stock(1, 10, 50)
-	s.exec(`insert into idem_events (event, type, key, state, received_at)
+	s.Exec(`insert into idem_events (event, type, key, state, received_at)
 		select 'notes//' || n, 'paid', '', 'done', now() - interval '50 days' from generate_series(1, 20000) n`)
 	for _, table := range []string{"idem_events", "idem_archive"} {
-		s.exec(fmt.Sprintf(`alter table %[1]s rename to %[1]s_rows; create view %[1]s as select * from %[1]s_rows`, table))
+		s.Exec(fmt.Sprintf(`alter table %[1]s rename to %[1]s_rows; create view %[1]s as select * from %[1]s_rows`, table))
 	}
-	s.first.Retention.Payloads = 5 * 24 * time.Hour
-	s.wantSeen(s.first)
-	if n, err := engineOf(s.first).DryPrune(t.Context()); n != 20_003 || err != nil {
+	s.First.Retention.Payloads = 5 * 24 * time.Hour
+	s.wantSeen(s.First)
+	if n, err := engineOf(s.First).DryPrune(t.Context()); n != 20_003 || err != nil {
 		t.Errorf("DryPrune = %d, %v, want 20003", n, err)
 	}
-	s.wantPruned(s.first, 20_003)
+	s.wantPruned(s.First, 20_003)
 	const left = `select array_agg(substr(event, 8) order by event) from idem_archive`
 	if diff := cmp.Diff([]string{"discarded-1", "done-1"}, queryOne[[]string](s, left)); diff != "" {
 		t.Error("bodies (-want +got):\n" + diff)
 	}
-	s.wantPruned(s.first, 0)
+	s.wantPruned(s.First, 0)
 }
 
 // A schema per tenant, beside tables that others have in public.
@@ -72,11 +73,11 @@ func TestSchemaThatIsNamedGetsTablesOfItsOwn(t *testing.T) {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
 			d := newTwoSchemas(t)
-			s := openApp(t, d.before.pool)
-			s.on(pay)
-			s.wantAnswer(paid("e1"), http.StatusOK)
+			s := openApp(t, d.before.Pool)
+			s.On(pay)
+			s.WantAnswer(paid("e1"), http.StatusOK)
 
-			tenant := &app{T: t, pool: d.after, notes: s.notes}
+			tenant := &app{&testkit.Shop{TB: t, Pool: d.after, Notes: s.Notes}}
 			conn, err := d.after.Acquire(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -93,7 +94,7 @@ func TestSchemaThatIsNamedGetsTablesOfItsOwn(t *testing.T) {
 			d.wantTables(d.public, d.first)
 
 			// From now on both have what they need, whoever is first.
-			for _, pool := range []*pgxpool.Pool{d.before.pool, d.after} {
+			for _, pool := range []*pgxpool.Pool{d.before.Pool, d.after} {
 				if err := idem.Migrate(t.Context(), pool); err != nil {
 					t.Error(err)
 				}
@@ -101,12 +102,12 @@ func TestSchemaThatIsNamedGetsTablesOfItsOwn(t *testing.T) {
 					t.Errorf("MissingMigrations = %q, %v", missing, err)
 				}
 			}
-			tenant.exec(`create table effects (event text not null, scope text not null default '')`)
-			if o, err := tenant.newFirst().Accept(t.Context(), identify([]byte(paid("e1")))); o != idem.Done || err != nil {
+			tenant.Exec(`create table effects (event text not null, scope text not null default '')`)
+			if o, err := tenant.NewFirst().Accept(t.Context(), identify([]byte(paid("e1")))); o != idem.Done || err != nil {
 				t.Errorf("the tenant's event: %s, %v, want done", o, err)
 			}
-			s.wantEffects(1)
-			tenant.wantEffects(1)
+			s.WantEffects(1)
+			tenant.WantEffects(1)
 		})
 	}
 }
@@ -115,13 +116,13 @@ func TestSchemaThatIsNamedGetsTablesOfItsOwn(t *testing.T) {
 func TestPartitioningKeepsEventsAndRights(t *testing.T) {
 	t.Parallel()
 	s := openInboxApp(t, idemtest.Pool(t))
-	s.on(pay)
+	s.On(pay)
 	s.stock(1, 50)
-	s.store(letter("a1", "a", 1), letter("a2", "a", 2))
+	s.Store(letter("a1", "a", 1), letter("a2", "a", 2))
 	role := queryOne[string](s, `select current_schema() || '_app'`)
-	s.exec(`create role ` + role + `; grant select, insert, update, delete on idem_events to ` + role + `; grant select on idem_event_log to public`)
+	s.Exec(`create role ` + role + `; grant select, insert, update, delete on idem_events to ` + role + `; grant select on idem_event_log to public`)
 	t.Cleanup(func() {
-		if _, err := s.pool.Exec(context.Background(), `drop owned by `+role+`; drop role `+role); err != nil {
+		if _, err := s.Pool.Exec(context.Background(), `drop owned by `+role+`; drop role `+role); err != nil {
 			t.Error(err)
 		}
 	})
@@ -135,19 +136,19 @@ from information_schema.role_table_grants where table_schema = current_schema() 
 		return stored{queryOne[[]string](s, all), queryOne[[]string](s, rights), queryOne[[]string](s, logged)}
 	}
 	before := look()
-	partition(t, s.pool)
+	testkit.Partition(t, s.Pool)
 	if n := queryOne[int](s, `select count(*) from pg_partition_tree('idem_events') where isleaf`); n != 4 && os.Getenv("IDEM_TEST_PARTITIONED") != "1" {
 		t.Errorf("there are %d partitions, want 4", n)
 	}
-	if err := idem.Migrate(t.Context(), s.pool); err != nil {
+	if err := idem.Migrate(t.Context(), s.Pool); err != nil {
 		t.Errorf("Migrate afterwards: %v", err)
 	}
 	if diff := cmp.Diff(before, look()); diff != "" {
 		t.Error("after partitioning (-want +got):\n" + diff)
 	}
 	s.runMigrations() // as another tool may
-	s.drain(4)        // with two of the stock
-	s.wantEffects(4)
+	s.Drain(4)        // with two of the stock
+	s.WantEffects(4)
 }
 
 // What its owner has built on the table would be lost without a word.
@@ -159,7 +160,7 @@ func TestPartitioningStopsAtWhatItWouldLose(t *testing.T) {
 		"a foreign key": {`create table mine (event text collate "C" references idem_events)`, "triggers, constraints or indexes of yours"},
 		"a check":       {`alter table idem_events add check (attempts >= 0)`, "triggers, constraints or indexes of yours"},
 		"a view":        {`create view mine as select event from idem_events`, "other objects depend on it"},
-		"partitions":    {partitionedSQL(t), "divided already"},
+		"partitions":    {testkit.PartitionedSQL(t), "divided already"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,7 +176,7 @@ func TestPartitioningStopsAtWhatItWouldLose(t *testing.T) {
 			if _, err := conn.Exec(t.Context(), c.sql); err != nil {
 				t.Fatal(err)
 			}
-			_, err = conn.Exec(t.Context(), partitionedSQL(t))
+			_, err = conn.Exec(t.Context(), testkit.PartitionedSQL(t))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("partitioning: %v, want an error with %q", err, c.want)
 			}

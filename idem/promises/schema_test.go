@@ -3,7 +3,6 @@ package promises_test
 import (
 	"context"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/oncall/doctor"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // An application's role gets a schema of its own, which its search_path finds first.
@@ -22,11 +22,11 @@ import (
 func TestSchemaThatAppearsEarlierInTheSearchPathGetsNoTables(t *testing.T) {
 	t.Parallel()
 	d := newTwoSchemas(t)
-	s := openApp(t, d.before.pool)
-	s.on(pay)
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s := openApp(t, d.before.Pool)
+	s.On(pay)
+	s.WantAnswer(paid("e1"), http.StatusOK)
 
-	restarted := &app{T: t, pool: d.after, notes: s.notes}
+	restarted := &app{&testkit.Shop{TB: t, Pool: d.after, Notes: s.Notes}}
 	err := idem.Migrate(t.Context(), d.after)
 	for _, want := range []string{
 		`idem: migrating the tables: the tables are in schema "` + d.public + `", and the first schema of the search_path is "` + d.first + `"`,
@@ -40,7 +40,7 @@ func TestSchemaThatAppearsEarlierInTheSearchPathGetsNoTables(t *testing.T) {
 		t.Errorf("MissingMigrations = %q, %v", missing, err)
 	}
 	d.wantTables(d.public)
-	if o, err := restarted.newFirst().Accept(t.Context(), identify([]byte(paid("e1")))); o != idem.Duplicate || err != nil {
+	if o, err := restarted.NewFirst().Accept(t.Context(), identify([]byte(paid("e1")))); o != idem.Duplicate || err != nil {
 		t.Errorf("the event comes again: %s, %v, want a duplicate", o, err)
 	}
 }
@@ -48,7 +48,7 @@ func TestSchemaThatAppearsEarlierInTheSearchPathGetsNoTables(t *testing.T) {
 func TestMigrateSchemaInATransactionLeavesItsSearchPath(t *testing.T) {
 	t.Parallel()
 	d := newTwoSchemas(t)
-	err := pgx.BeginFunc(t.Context(), d.before.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(t.Context(), d.before.Pool, func(tx pgx.Tx) error {
 		if err := idem.MigrateSchema(t.Context(), tx, d.first); err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func TestMigrateSchemaOfNoSchemaChangesNothing(t *testing.T) {
 	t.Parallel()
 	d := newTwoSchemas(t)
 	for _, schema := range []string{"", "nowhere", d.first + " else"} {
-		if err := idem.MigrateSchema(t.Context(), d.before.pool, schema); err == nil || !strings.HasPrefix(err.Error(), "idem: migrating the tables") {
+		if err := idem.MigrateSchema(t.Context(), d.before.Pool, schema); err == nil || !strings.HasPrefix(err.Error(), "idem: migrating the tables") {
 			t.Errorf("MigrateSchema of %q = %v", schema, err)
 		}
 	}
@@ -80,27 +80,27 @@ func TestMigrateSchemaOfNoSchemaChangesNothing(t *testing.T) {
 func TestTablesThatAreGoneAreMadeAgainWhateverIsRecorded(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.exec(`drop view idem_event_log; drop table idem_events, idem_payloads, idem_archive, idem_audit_events, idem_audit`)
-	if missing, err := doctor.MissingMigrations(t.Context(), s.pool); len(missing) == 0 || err != nil {
+	s.Exec(`drop view idem_event_log; drop table idem_events, idem_payloads, idem_archive, idem_audit_events, idem_audit`)
+	if missing, err := doctor.MissingMigrations(t.Context(), s.Pool); len(missing) == 0 || err != nil {
 		t.Errorf("MissingMigrations = %q, %v, want all", missing, err)
 	}
-	if err := idem.Migrate(t.Context(), s.pool); err != nil {
+	if err := idem.Migrate(t.Context(), s.Pool); err != nil {
 		t.Fatal(err)
 	}
-	s.on(pay)
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.On(pay)
+	s.WantAnswer(paid("e1"), http.StatusOK)
 }
 
 func newTwoSchemas(t *testing.T) *twoSchemas {
 	t.Helper()
 	url := idemtest.URL(t)
-	before := &app{T: t, pool: openPool(t, url, func(*pgxpool.Config) {})}
+	before := overPool(t, openPool(t, url, func(*pgxpool.Config) {}))
 	d := &twoSchemas{T: t, before: before, public: queryOne[string](before, `select current_schema()`)}
 	d.first = d.public + " Its own"
 	name := pgx.Identifier{d.first}.Sanitize()
-	before.exec(`create schema ` + name) // as "create schema authorization ROLE" makes one of "$user"
+	before.Exec(`create schema ` + name) // as "create schema authorization ROLE" makes one of "$user"
 	t.Cleanup(func() {
-		if _, err := before.pool.Exec(context.Background(), `drop schema `+name+` cascade`); err != nil {
+		if _, err := before.Pool.Exec(context.Background(), `drop schema `+name+` cascade`); err != nil {
 			t.Error(err)
 		}
 	})
@@ -129,36 +129,12 @@ func (d *twoSchemas) wantTables(want ...string) {
 	}
 }
 
-// partition divides idem_events, unless that was done before.
-func partition(t testing.TB, pool *pgxpool.Pool) {
-	t.Helper()
-	var divided bool
-	if err := pool.QueryRow(t.Context(), `select relkind = 'p' from pg_class where oid = 'idem_events'::regclass`).Scan(&divided); err != nil {
-		t.Fatal(err)
-	}
-	if divided {
-		return
-	}
-	if _, err := pool.Exec(t.Context(), partitionedSQL(t)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func partitionedSQL(t testing.TB) string {
-	t.Helper()
-	sql, err := os.ReadFile("../../docs/partitioned.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(sql)
-}
-
 func newPartitionedApp(t *testing.T) *app {
 	t.Helper()
 	pool := poolOf(t, 4)
 	if err := idem.Migrate(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	partition(t, pool)
+	testkit.Partition(t, pool)
 	return openApp(t, pool)
 }

@@ -24,17 +24,17 @@ var scriptVerbs = map[string]func(m *machine, words []string){
 	// deliver a [paid|odd|broken] [o2|alone] [early|late]: the body of a broken one does not decode
 	"deliver": func(m *machine, words []string) {
 		e := m.event(words)
-		m.want(e.id, m.accept(m.inbox, e), m.model.deliver(e))
+		m.want(e.id, m.accept(m.Inbox, e), m.model.deliver(e))
 	},
 	// first: the same, to an inbox that works first beside workers that are alive
 	"first": func(m *machine, words []string) {
 		e := m.event(words)
-		m.want(e.id, m.accept(m.first, e), m.model.deliverFirst(e))
+		m.want(e.id, m.accept(m.First, e), m.model.deliverFirst(e))
 	},
 	// mistake a: another body comes with its id
 	"mistake": func(m *machine, words []string) {
 		e := m.event(words)
-		m.want(e.id, m.acceptBody(m.inbox, e, true), m.model.conflict(e))
+		m.want(e.id, m.acceptBody(m.Inbox, e, true), m.model.conflict(e))
 	},
 	// fail a [how] …: so end the next runs of its handler; for good, if nothing is said
 	"fail": func(m *machine, words []string) {

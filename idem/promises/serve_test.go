@@ -21,22 +21,23 @@ import (
 	"github.com/paghooks/paghooks/idem/broker/outbox"
 	"github.com/paghooks/paghooks/idem/broker/relay"
 	"github.com/paghooks/paghooks/idem/provider"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestServeStopsDeliveriesFirstAndThenWorkers(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	entered, release := make(chan struct{}), make(chan struct{})
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		close(entered)
 		<-release
 		return pay(ctx, tx, n)
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	url, ended := s.served(ctx, s.inbox)
-	s.url = url
-	s.wantAnswer(paid("e1"), http.StatusOK)
+	url, ended := s.Served(ctx, s.Inbox)
+	s.URL = url
+	s.WantAnswer(paid("e1"), http.StatusOK)
 	<-entered
 	stop()
 	for { // until nobody listens
@@ -55,7 +56,7 @@ func TestServeStopsDeliveriesFirstAndThenWorkers(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	s.wantState("e1", idem.StateDone)
+	s.WantState("e1", idem.StateDone)
 }
 
 func TestServeEndsWithWhatIsWrong(t *testing.T) {
@@ -66,9 +67,9 @@ func TestServeEndsWithWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	none := s.newInbox(s.pool)
+	none := s.NewInbox(s.Pool)
 	none.Workers = 0
-	hasty, intolerant, toBroker := s.newFirst(), s.newFirst(), relay.New(s.notes, &fakeBroker{}, strings.Repeat("s", 32))
+	hasty, intolerant, toBroker := s.NewFirst(), s.NewFirst(), relay.New(s.Notes, &testkit.Broker{}, strings.Repeat("s", 32))
 	hasty.Timeout, intolerant.AnswerWithin, toBroker.Timeout = 0, 0, 0
 	const free = "127.0.0.1:0"
 	for why, c := range map[string]struct {
@@ -76,7 +77,7 @@ func TestServeEndsWithWhatIsWrong(t *testing.T) {
 		part idem.Part
 		want string
 	}{
-		"the address is taken":              {taken.Addr().String(), s.inbox, "cannot listen"},
+		"the address is taken":              {taken.Addr().String(), s.Inbox, "cannot listen"},
 		"no workers":                        {free, none, "Workers of the inbox is zero"},
 		"no time for an attempt":            {free, hasty, "Timeout of the inbox is zero"},
 		"no time for a first try":           {free, intolerant, "AnswerWithin of the inbox is zero"},
@@ -173,15 +174,15 @@ func TestServeWarnsAtTheStartWhyNothingCanBeVerified(t *testing.T) {
 		"a bad key":      {key.Configured(), "all are answered 503: the public keys given (1) are no RSA keys as PEM"},
 	} {
 		s := newInboxApp(t)
-		i := idem.NewInbox(s.pool, unverified{s.notes, c.err})
-		i.Logger = s.logger()
+		i := idem.NewInbox(s.Pool, unverified{s.Notes, c.err})
+		i.Logger = s.Logger()
 		ctx, stop := context.WithCancel(t.Context())
-		_, ended := s.served(ctx, i)
+		_, ended := s.Served(ctx, i)
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		log := s.logged()
+		log := s.Logged()
 		if warned := strings.Contains(log, "cannot be verified"); warned != (c.want != "") || !strings.Contains(log, c.want) {
 			t.Errorf("%s: want %q in the log:\n%s", name, c.want, log)
 		}
@@ -194,9 +195,9 @@ func TestADeliveryIsAnsweredWhileAllWorkersOfAnInboxAndAnOutboxAreBusy(t *testin
 	t.Parallel()
 	s := newInboxApp(t)
 	entered, release := make(chan struct{}, 10), make(chan struct{})
-	messages := outbox.New(s.pool, "shop", blockedBroker{entered, release})
-	messages.Logger = s.logger()
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	messages := outbox.New(s.Pool, "shop", blockedBroker{entered, release})
+	messages.Logger = s.Logger()
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "emits" {
 			return messages.Emit(ctx, broker.Message{Type: "order.paid", Body: []byte(n.ID)})
 		}
@@ -206,40 +207,40 @@ func TestADeliveryIsAnsweredWhileAllWorkersOfAnInboxAndAnOutboxAreBusy(t *testin
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	url, ended := s.servedWith(ctx, s.inbox, messages)
-	s.url = url
-	s.wantAnswer(paid("emits"), http.StatusOK)
+	url, ended := s.Served(ctx, s.Inbox, messages)
+	s.URL = url
+	s.WantAnswer(paid("emits"), http.StatusOK)
 	<-entered // the outbox's worker
-	for n := range s.inbox.Workers {
-		s.wantAnswer(fmt.Sprintf(`{"id":"busy-%d","type":"paid","order":"o%[1]d"}`, n), http.StatusOK)
+	for n := range s.Inbox.Workers {
+		s.WantAnswer(fmt.Sprintf(`{"id":"busy-%d","type":"paid","order":"o%[1]d"}`, n), http.StatusOK)
 		<-entered
 	}
-	s.wantAnswer(`{"id":"late","type":"paid","order":"late"}`, http.StatusOK)
+	s.WantAnswer(`{"id":"late","type":"paid","order":"late"}`, http.StatusOK)
 	close(release)
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if s.inbox.Workers != 2 || messages.Workers != 1 {
-		t.Errorf("there are %d and %d workers, want 2 and 1, which leaves a connection", s.inbox.Workers, messages.Workers)
+	if s.Inbox.Workers != 2 || messages.Workers != 1 {
+		t.Errorf("there are %d and %d workers, want 2 and 1, which leaves a connection", s.Inbox.Workers, messages.Workers)
 	}
-	if strings.Contains(s.logged(), "pool_max_conns") {
-		t.Errorf("the log warns:\n%s", s.logged())
+	if strings.Contains(s.Logged(), "pool_max_conns") {
+		t.Errorf("the log warns:\n%s", s.Logged())
 	}
 }
 
 func TestServeWarnsOfWorkersThatLeaveNoConnection(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.inbox.Workers = 7
+	s.Inbox.Workers = 7
 	ctx, stop := context.WithCancel(t.Context())
-	_, ended := s.served(ctx, s.inbox)
+	_, ended := s.Served(ctx, s.Inbox)
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if log := s.logged(); s.inbox.Workers != 7 || !strings.Contains(log, "set pool_max_conns higher than workers") || !strings.Contains(log, "workers=7 connections=4") {
-		t.Errorf("there are %d workers, and the log says:\n%s", s.inbox.Workers, log)
+	if log := s.Logged(); s.Inbox.Workers != 7 || !strings.Contains(log, "set pool_max_conns higher than workers") || !strings.Contains(log, "workers=7 connections=4") {
+		t.Errorf("there are %d workers, and the log says:\n%s", s.Inbox.Workers, log)
 	}
 }
 
@@ -247,14 +248,14 @@ func TestServeWarnsOfWorkersThatLeaveNoConnection(t *testing.T) {
 func TestInboxesThatShareAPoolShareItsConnections(t *testing.T) {
 	t.Parallel()
 	s := openInboxApp(t, poolOf(t, 8))
-	other := s.newInbox(s.pool)
+	other := s.NewInbox(s.Pool)
 	ctx, stop := context.WithCancel(t.Context())
-	_, ended := s.servedWith(ctx, s.inbox, other)
+	_, ended := s.Served(ctx, s.Inbox, other)
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if got := []int{min(s.inbox.Workers, other.Workers), max(s.inbox.Workers, other.Workers)}; got[0] != 3 || got[1] != 4 {
+	if got := []int{min(s.Inbox.Workers, other.Workers), max(s.Inbox.Workers, other.Workers)}; got[0] != 3 || got[1] != 4 {
 		t.Errorf("they have %v workers, want 3 and 4 of 8 connections", got)
 	}
 }
@@ -262,12 +263,12 @@ func TestInboxesThatShareAPoolShareItsConnections(t *testing.T) {
 func TestTheLogSaysThatTheFirstEventIsDone(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.on(pay)
+	s.On(pay)
 	for _, id := range []string{"e1", "e1", "e2"} {
-		s.wantAnswer(paid(id), http.StatusOK)
+		s.WantAnswer(paid(id), http.StatusOK)
 	}
 	var said []string
-	for line := range strings.Lines(s.logged()) {
+	for line := range strings.Lines(s.Logged()) {
 		if strings.Contains(line, "level=INFO") {
 			said = append(said, line)
 		}
@@ -282,71 +283,42 @@ func TestTheLogSaysThatAFailedEventIsDoneAtLast(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	broken := true
-	s.on(func(context.Context, pgx.Tx, *note) error {
+	s.On(func(context.Context, pgx.Tx, *note) error {
 		if broken {
 			return errors.New("a mistake")
 		}
 		return nil
 	})
-	s.inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
-	s.store(letter("first", "o0", 0))
+	s.Inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
+	s.Store(letter("first", "o0", 0))
 	broken = false
-	s.drain(1)
+	s.Drain(1)
 	for id, again := range map[string]func(id string){
-		"workers": func(string) { s.exec(`update idem_payloads set due_at = now()`); s.drain(1) },
+		"workers": func(string) { s.Exec(`update idem_payloads set due_at = now()`); s.Drain(1) },
 		"requeued": func(id string) {
-			if n, err := s.inbox.Requeue(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{id}}); n != 1 || err != nil {
+			if n, err := s.Inbox.Requeue(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{id}}); n != 1 || err != nil {
 				t.Errorf("Requeue = %d, %v", n, err)
 			}
-			s.drain(1)
+			s.Drain(1)
 		},
 		"replayed": func(id string) {
-			s.wantReplayed(idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{id}}, idem.Replayed{Done: 1})
+			s.WantReplayed(idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{id}}, idem.Replayed{Done: 1})
 		},
 	} {
-		s.store(letter(id, id, 0))
+		s.Store(letter(id, id, 0))
 		broken = true
-		s.drain(1)
+		s.Drain(1)
 		broken = false
 		again(id)
 	}
 	var said []string
-	for line := range strings.Lines(s.logged()) {
+	for line := range strings.Lines(s.Logged()) {
 		if strings.Contains(line, `level=INFO msg="webhook done at last: it had failed, or waited for one that had`) {
 			said = append(said, line)
 		}
 	}
 	if len(said) != 3 {
 		t.Errorf("of three events that had failed the log says %q", said)
-	}
-}
-
-// served runs Serve with an inbox, and returns where it listens.
-func (s *app) served(ctx context.Context, i *idem.Inbox) (url string, ended <-chan error) {
-	s.Helper()
-	return s.servedWith(ctx, i)
-}
-
-// servedWith is served with more parts.
-func (s *app) servedWith(ctx context.Context, i *idem.Inbox, more ...idem.Part) (url string, ended <-chan error) {
-	s.Helper()
-	address, end := make(chan string, 1), make(chan error, 1)
-	mux := http.NewServeMux()
-	mux.Handle("POST /", i)
-	server := &http.Server{Addr: "127.0.0.1:0", Handler: mux, BaseContext: func(l net.Listener) context.Context {
-		address <- l.Addr().String()
-		return context.Background()
-	}}
-	go func() { end <- idem.Serve(ctx, server, append(more, i)...) }()
-	select {
-	case a := <-address:
-		if server.IdleTimeout == 0 || server.ReadHeaderTimeout == 0 {
-			s.Error("the server has no time-outs")
-		}
-		return "http://" + a, end
-	case err := <-end:
-		s.Fatal(err)
-		panic("unreachable")
 	}
 }
 

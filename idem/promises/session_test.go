@@ -27,7 +27,7 @@ func TestSearchPathOfAHandlerIsNotThatOfTheNextEvent(t *testing.T) {
 			t.Parallel()
 			s := openApp(t, poolOf(t, 1))
 			schema := s.tenant()
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil {
 					return err
 				}
@@ -35,10 +35,10 @@ func TestSearchPathOfAHandlerIsNotThatOfTheNextEvent(t *testing.T) {
 			})
 			for range 2 {
 				for n := range 3 {
-					s.wantAnswer(paid(fmt.Sprint("e", n)), http.StatusOK)
+					s.WantAnswer(paid(fmt.Sprint("e", n)), http.StatusOK)
 				}
 			}
-			s.wantEffects(3)
+			s.WantEffects(3)
 			if n := queryOne[int](s, `select count(*) from `+schema+`.idem_events`); n != 0 {
 				t.Errorf("%d events are recorded as the tenant's", n)
 			}
@@ -53,19 +53,19 @@ func TestSearchPathOfAHandlerIsNotThatOfTheNextEventOfAnInbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openInboxApp(t, poolOf(t, 4))
-			s.inbox.Workers = 1
+			s.Inbox.Workers = 1
 			schema := s.tenant()
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil {
 					return err
 				}
 				return move(ctx, tx, schema)
 			})
 			for n := range 4 {
-				s.store(letter(fmt.Sprint("e", n), "o1", n+1))
+				s.Store(letter(fmt.Sprint("e", n), "o1", n+1))
 			}
-			s.drain()
-			s.wantEffects(4)
+			s.Drain()
+			s.WantEffects(4)
 		})
 	}
 }
@@ -75,20 +75,20 @@ func TestSearchPathOfAHandlerIsNotThatOfTheNextEventOfAnInbox(t *testing.T) {
 func TestSearchPathOfAFunctionMayLeadToASchemaWithoutTheTables(t *testing.T) {
 	t.Parallel()
 	s := openInboxApp(t, poolOf(t, 4))
-	s.inbox.Workers = 1
+	s.Inbox.Workers = 1
 	schema := s.tenant()
-	s.exec(`drop table ` + schema + `.idem_events, ` + schema + `.idem_payloads cascade`)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.Exec(`drop table ` + schema + `.idem_events, ` + schema + `.idem_payloads cascade`)
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if err := pay(ctx, tx, n); err != nil {
 			return err
 		}
 		return moves["a function"](ctx, tx, schema)
 	})
 	for n := range 4 {
-		s.store(letter(fmt.Sprint("e", n), "o1", n+1))
+		s.Store(letter(fmt.Sprint("e", n), "o1", n+1))
 	}
-	s.drain()
-	s.wantEffects(4)
+	s.Drain()
+	s.WantEffects(4)
 }
 
 // What a handler sets for good, and what it opens, ends with its connection; what the
@@ -132,21 +132,21 @@ func TestSettingsOfAHandlerAreNotThoseOfTheNextEvent(t *testing.T) {
 			const settings = `select string_agg(name || '=' || setting, ' ' order by name) || coalesce(current_setting('shop.tenant', true), '') from pg_settings where name not like 'plpgsql.%'`
 			before := queryOne[string](s, settings)
 			spoils := true
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil || !spoils {
 					return err
 				}
 				return do(ctx, tx)
 			})
-			s.deliver(paid("e1"))
+			s.Deliver(paid("e1"))
 			if diff := cmp.Diff(before, queryOne[string](s, settings)); diff != "" {
 				t.Error("settings (-before +after):\n" + diff)
 			}
-			s.deliver(paid("e2"))
+			s.Deliver(paid("e2"))
 			spoils = false
-			s.wantAnswer(paid("e3"), http.StatusOK)
-			if n := strings.Count(s.logged(), "may leave settings in its session"); n != 1 {
-				t.Errorf("the log says it %d times, want once:\n%s", n, s.logged())
+			s.WantAnswer(paid("e3"), http.StatusOK)
+			if n := strings.Count(s.Logged(), "may leave settings in its session"); n != 1 {
+				t.Errorf("the log says it %d times, want once:\n%s", n, s.Logged())
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestConnectionIsKeptAfterAHandlerThatOnlyLooksAtIt(t *testing.T) {
 	t.Parallel()
 	s := openApp(t, poolOf(t, 1))
 	look := func(tx pgx.Tx) { _ = tx.Conn().Config().DefaultQueryExecMode; _ = tx.Conn().TypeMap() }
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		look(tx)
 		inner, err := tx.Begin(ctx) // a savepoint
 		if err != nil {
@@ -190,12 +190,12 @@ func TestConnectionIsKeptAfterAHandlerThatOnlyLooksAtIt(t *testing.T) {
 	})
 	before := queryOne[int](s, `select pg_backend_pid()`)
 	for n := range 3 {
-		s.wantAnswer(paid(fmt.Sprint("e", n)), http.StatusOK)
+		s.WantAnswer(paid(fmt.Sprint("e", n)), http.StatusOK)
 	}
-	if after := queryOne[int](s, `select pg_backend_pid()`); after != before || strings.Contains(s.logged(), "may leave settings") {
-		t.Errorf("the connection is another one, or the log complains:\n%s", s.logged())
+	if after := queryOne[int](s, `select pg_backend_pid()`); after != before || strings.Contains(s.Logged(), "may leave settings") {
+		t.Errorf("the connection is another one, or the log complains:\n%s", s.Logged())
 	}
-	s.wantEffects(3)
+	s.WantEffects(3)
 }
 
 // Handlers that only work keep their connection, and settings that end with the
@@ -222,8 +222,8 @@ func TestConnectionIsKeptAfterAnOrdinaryHandler(t *testing.T) {
 					return nil
 				}
 			}))
-			s.exec(`create procedure nothing() language plpgsql as $$ begin end $$`)
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.Exec(`create procedure nothing() language plpgsql as $$ begin end $$`)
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil {
 					return err
 				}
@@ -235,9 +235,9 @@ func TestConnectionIsKeptAfterAnOrdinaryHandler(t *testing.T) {
 				return err
 			})
 			before := queryOne[int](s, `select pg_backend_pid()`)
-			s.wantAnswer(paid("e1"), http.StatusOK)
+			s.WantAnswer(paid("e1"), http.StatusOK)
 			if after := queryOne[int](s, `select pg_backend_pid()`); after != before {
-				t.Errorf("the connection was closed\n%s", s.logged())
+				t.Errorf("the connection was closed\n%s", s.Logged())
 			}
 		})
 	}
@@ -272,23 +272,23 @@ func TestCommitWaitsForTheDiskWhateverTheHandlerSets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newInboxApp(t)
-			s.exec(`create function hurry() returns text language sql as $$ select set_config('synchronous_commit', 'off', true) $$;
+			s.Exec(`create function hurry() returns text language sql as $$ select set_config('synchronous_commit', 'off', true) $$;
 				create table commits (n serial, what text);
 				create function note_commit() returns trigger language plpgsql as $$ begin
 					insert into commits (what) values (new.state || ' ' || current_setting('synchronous_commit')); return null; end $$;
 				create constraint trigger note_commit after insert or update of state on idem_events
 					deferrable initially deferred for each row execute function note_commit()`)
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil {
 					return err
 				}
 				return set(ctx, tx)
 			})
-			if o, err := s.first.Accept(t.Context(), letter("e1", "o1", 1)); o != idem.Done {
+			if o, err := s.First.Accept(t.Context(), letter("e1", "o1", 1)); o != idem.Done {
 				t.Errorf("Accept = %s, %v", o, err)
 			}
-			s.store(letter("e2", "o1", 2))
-			s.drain()
+			s.Store(letter("e2", "o1", 2))
+			s.Drain()
 			want := []string{"done on", "pending on", "done on"}
 			if diff := cmp.Diff(want, queryOne[[]string](s, `select array_agg(what order by n) from commits`)); diff != "" {
 				t.Error("commits, with synchronous_commit (-want +got):\n" + diff)
@@ -304,9 +304,9 @@ func TestHandlerMaySetSearchPathAndRoleForItsTransaction(t *testing.T) {
 	for name, value := range map[string]string{"search_path": "pg_catalog", "role": "pg_monitor"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, w := newInboxApp(t), &fakeBroker{}
-			outbox := outbox.New(s.pool, "shop", w)
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s, w := newInboxApp(t), &testkit.Broker{}
+			outbox := outbox.New(s.Pool, "shop", w)
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil {
 					return err
 				}
@@ -316,15 +316,15 @@ func TestHandlerMaySetSearchPathAndRoleForItsTransaction(t *testing.T) {
 				idem.ExecAtCommit(ctx, `select 1 / (current_setting($1) = $2)::int`, name, value)
 				return outbox.Emit(ctx, paidMessage(n))
 			})
-			s.store(letter("e1", "o1", 1))
-			s.store(letter("e2", "o1", 2))
-			s.drain(2)
-			s.wantEffects(2)
-			outbox.Logger = s.logger()
+			s.Store(letter("e1", "o1", 1))
+			s.Store(letter("e2", "o1", 2))
+			s.Drain(2)
+			s.WantEffects(2)
+			outbox.Logger = s.Logger()
 			if err := outbox.Drain(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			w.want(t, "order.paid o1 e1", "order.paid o1 e2")
+			w.Want(t, "order.paid o1 e1", "order.paid o1 e2")
 		})
 	}
 }
@@ -335,33 +335,33 @@ func TestLimitsMayBeAsLargeAsTheirTypes(t *testing.T) {
 	t.Run("MaxAttempts", func(t *testing.T) {
 		t.Parallel()
 		s := newApp(t).openInbox()
-		s.inbox.MaxAttempts = math.MaxInt
-		s.on(payAndFail)
-		s.store(letter("e1", "o1", 0))
-		s.drain(1)
-		s.wantState("e1", idem.StatePending)
+		s.Inbox.MaxAttempts = math.MaxInt
+		s.On(payAndFail)
+		s.Store(letter("e1", "o1", 0))
+		s.Drain(1)
+		s.WantState("e1", idem.StatePending)
 	})
 	t.Run("AnswerWithin", func(t *testing.T) {
 		t.Parallel()
 		s := newApp(t)
-		s.first.AnswerWithin = math.MaxInt64
-		s.on(pay)
-		s.wantAnswer(paid("e1"), http.StatusOK)
-		s.wantState("e1", idem.StateDone)
+		s.First.AnswerWithin = math.MaxInt64
+		s.On(pay)
+		s.WantAnswer(paid("e1"), http.StatusOK)
+		s.WantState("e1", idem.StateDone)
 	})
 	t.Run("Timeout", func(t *testing.T) {
 		t.Parallel()
 		s := newInboxApp(t)
-		s.inbox.Timeout = math.MaxInt64
-		s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		s.Inbox.Timeout = math.MaxInt64
+		s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 			if !queryOne[bool](s, `select bool_and(claimed_by is not null) from idem_events`) {
 				t.Error("the claim has ended before its attempt began")
 			}
 			return pay(ctx, tx, n)
 		})
-		s.store(letter("e1", "o1", 0))
-		s.drain(1)
-		s.wantEffects(1)
+		s.Store(letter("e1", "o1", 0))
+		s.Drain(1)
+		s.WantEffects(1)
 	})
 }
 
@@ -458,17 +458,17 @@ var moves = testkit.Named(map[string]func(ctx context.Context, tx pgx.Tx, schema
 func (s *app) tenant() (schema string) {
 	s.Helper()
 	schema = queryOne[string](s, `select current_schema() || '_tenant'`)
-	s.exec(`create schema ` + schema)
+	s.Exec(`create schema ` + schema)
 	s.Cleanup(func() {
-		if _, err := s.pool.Exec(context.Background(), `drop schema `+schema+` cascade`); err != nil {
+		if _, err := s.Pool.Exec(context.Background(), `drop schema `+schema+` cascade`); err != nil {
 			s.Error(err)
 		}
 	})
-	other := openPool(s.T, s.pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = schema })
+	other := openPool(s.TB, s.Pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = schema })
 	if err := idem.Migrate(s.Context(), other); err != nil {
 		s.Fatal(err)
 	}
-	s.exec(`create table ` + schema + `.effects (event text not null, scope text not null default '');
+	s.Exec(`create table ` + schema + `.effects (event text not null, scope text not null default '');
 		create function move_to(schema text, this_transaction bool) returns text language plpgsql as $$ begin
 			return set_config('search_path', schema, this_transaction); end $$;
 		create procedure moving_to(schema text) language sql as $$ select move_to(schema, false) $$`)

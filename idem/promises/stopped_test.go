@@ -14,7 +14,7 @@ import (
 func TestOtherProcessesGoOnWithWhatAStoppedOneHadClaimed(t *testing.T) {
 	t.Parallel()
 	p := openProcesses(t)
-	p.exec(`insert into fatal values ('3')`)
+	p.Exec(`insert into fatal values ('3')`)
 	stopped := p.startWorker(3)
 	for n := range 4 {
 		p.storeOne(nth(n, 2))
@@ -25,14 +25,14 @@ func TestOtherProcessesGoOnWithWhatAStoppedOneHadClaimed(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	p.on(pay)
-	p.inbox.Timeout = 5 * time.Second // in which its attempts are done, however busy the machine is
-	p.start(p.inbox)
-	p.until(`select count(*) = 4 from idem_events where state = 'done'`)
+	p.On(pay)
+	p.Inbox.Timeout = 5 * time.Second // in which its attempts are done, however busy the machine is
+	p.Start(p.Inbox)
+	p.Until(`select count(*) = 4 from idem_events where state = 'done'`)
 	t.Logf("the others had done all %s after it was stopped", time.Since(began).Round(100*time.Millisecond))
-	p.wantRow("3", "(state, starts, crashes)", "(done,2,1)")
-	p.wantEffects(4)
-	if !strings.Contains(p.logged(), "had left sessions in Postgres") {
-		t.Errorf("the log does not say that its session was ended:\n%s", p.logged())
+	p.WantRow("3", "(state, starts, crashes)", "(done,2,1)")
+	p.WantEffects(4)
+	if !strings.Contains(p.Logged(), "had left sessions in Postgres") {
+		t.Errorf("the log does not say that its session was ended:\n%s", p.Logged())
 	}
 }

@@ -24,7 +24,7 @@ func TestBothModesAtOnceHaveOneEffectOfEachEvent(t *testing.T) {
 	const events, deliveries = 150, 3
 	s := newApp(t)
 	var failed sync.Map
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if _, again := failed.LoadOrStore(n.ID, true); !again && len(n.ID)%3 == 0 {
 			return errors.New("no such order")
 		}
@@ -36,11 +36,11 @@ func TestBothModesAtOnceHaveOneEffectOfEachEvent(t *testing.T) {
 			done <- struct{}{}
 		}
 	}
-	s.first.Observe = count
+	s.First.Observe = count
 	s.openInbox()
-	s.inbox.Observe = count
-	s.inbox.Backoff = func(int) time.Duration { return 0 }
-	stop := s.start(s.inbox)
+	s.Inbox.Observe = count
+	s.Inbox.Backoff = func(int) time.Duration { return 0 }
+	stop := s.Start(s.Inbox)
 
 	random := rand.New(rand.NewPCG(1, 2))
 	type delivery struct {
@@ -50,9 +50,9 @@ func TestBothModesAtOnceHaveOneEffectOfEachEvent(t *testing.T) {
 	var all []delivery
 	for i := range events {
 		for range deliveries {
-			d := delivery{letter(fmt.Sprint(i), fmt.Sprint("o", i%50), 0), s.first.Accept}
+			d := delivery{letter(fmt.Sprint(i), fmt.Sprint("o", i%50), 0), s.First.Accept}
 			if random.IntN(2) == 0 {
-				d.accept = s.inbox.Accept
+				d.accept = s.Inbox.Accept
 			}
 			all = append(all, d)
 		}

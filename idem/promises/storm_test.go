@@ -25,7 +25,7 @@ func TestModeChangesWithEventsThatAreNotDoneAndLosesNone(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	deploy := func(broken string) {
-		s.deploy(func(n *notes) {
+		s.Deploy(func(n *notes) {
 			idem.Handle(&n.Routes, "paid", func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if n.Order == broken {
 					return errors.New("no such order")
@@ -44,29 +44,29 @@ func TestModeChangesWithEventsThatAreNotDoneAndLosesNone(t *testing.T) {
 		}
 	}
 	deploy("o0")
-	send(s.first.Accept, 0, 20) // a fifth of them is to come again
+	send(s.First.Accept, 0, 20) // a fifth of them is to come again
 
 	deploy("o1")
 	s.openInbox()
-	send(s.inbox.Accept, 10, 40) // those of the first round that come again, and 20 new ones
-	s.drain(20 - 4 + 2 + 1)      // of o1 only the first is tried, and holds the others
-	send(s.inbox.Accept, 40, 50) // no worker runs now
+	send(s.Inbox.Accept, 10, 40) // those of the first round that come again, and 20 new ones
+	s.Drain(20 - 4 + 2 + 1)      // of o1 only the first is tried, and holds the others
+	send(s.Inbox.Accept, 40, 50) // no worker runs now
 
 	deploy("o2")
-	s.first.AnswerWithin = 300 * time.Millisecond // for which those wait that may not begin: they come again
-	send(s.first.Accept, 35, 60)
+	s.First.AnswerWithin = 300 * time.Millisecond // for which those wait that may not begin: they come again
+	send(s.First.Accept, 35, 60)
 
 	deploy("")
 	s.openInbox()
-	s.exec(`update idem_payloads set due_at = now() where due_at > now()`)
+	s.Exec(`update idem_payloads set due_at = now() where due_at > now()`)
 	for i := range 60 { // what was not acknowledged comes until it is
 		if e := letter(fmt.Sprint(i), fmt.Sprint("o", i%5), 0); !acknowledged[e.ID] {
-			if _, err := s.inbox.Accept(t.Context(), e); err != nil {
+			if _, err := s.Inbox.Accept(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	s.drain(queryOne[int](s, `select count(*) from idem_events where state = 'pending'`))
+	s.Drain(queryOne[int](s, `select count(*) from idem_events where state = 'pending'`))
 	s.wantOneEffectEach(60)
 }
 
@@ -179,11 +179,11 @@ func (l *lanes) meddle() {
 	case n < 18:
 		_, err = l.anInbox().Discard(ctx, idem.Filter{IDs: []string{e.ID}, States: waiting.States}, "by hand")
 	case n < 25:
-		_, _ = l.first.Accept(ctx, e)
+		_, _ = l.First.Accept(ctx, e)
 	case n < 32:
 		_, _ = l.anInbox().Accept(ctx, e)
 	case n < 36:
-		_, err = l.first.Replay(ctx, waiting)
+		_, err = l.First.Replay(ctx, waiting)
 	case n < 38:
 		_, err = l.anInbox().Requeue(ctx, waiting)
 	default:
@@ -249,24 +249,24 @@ func openLanes(t *testing.T) *lanes {
 	url := idemtest.URL(t)
 	open := func() *pgxpool.Pool { return openPool(t, url, func(c *pgxpool.Config) { c.MaxConns = 6 }) }
 	l := &lanes{app: openApp(t, open())}
-	l.exec(`alter table effects add column place bigserial, add column lane text`)
-	l.on(l.handle)
+	l.Exec(`alter table effects add column place bigserial, add column lane text`)
+	l.On(l.handle)
 	for range 3 {
-		i := l.newInbox(open())
+		i := l.NewInbox(open())
 		i.Workers, i.MaxAttempts, i.Logger, i.Observe = 3, 2, nil, nil
 		i.Backoff = func(int) time.Duration { return rand.N(20 * time.Millisecond) }
 		l.inboxes = append(l.inboxes, i)
-		l.start(i)
+		l.Start(i)
 	}
-	l.first = newFirst(open(), l.notes)
-	l.first.Logger = nil
+	l.First = newFirst(open(), l.Notes)
+	l.First.Logger = nil
 	return l
 }
 
 // wantOneEffectEach checks that n events, and no others, have one effect each.
 func (s *app) wantOneEffectEach(n int) {
 	s.Helper()
-	s.wantEffects(n)
+	s.WantEffects(n)
 	if got := queryOne[int](s, `select count(distinct event) from effects`); got != n {
 		s.Errorf("%d events have an effect, want %d", got, n)
 	}

@@ -17,30 +17,30 @@ func TestDeliveryAndWorkerOnOneEventHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
 	entered, release := make(chan struct{}), make(chan struct{})
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		close(entered) // panics if the delivery gets here, too
 		<-release
 		return pay(ctx, tx, n)
 	})
-	s.store(letter("e1", "o1", 0))
-	s.start(s.inbox)
+	s.Store(letter("e1", "o1", 0))
+	s.Start(s.Inbox)
 	<-entered
-	if status, answer := s.deliver(paid("e1")); status != http.StatusOK || answer != `{"received":true,"duplicate":true}` {
+	if status, answer := s.Deliver(paid("e1")); status != http.StatusOK || answer != `{"received":true,"duplicate":true}` {
 		t.Errorf("the delivery was answered %d %s, want a duplicate", status, answer)
 	}
 	close(release)
-	s.wantWorked(idem.Done)
-	s.wantEffects(1)
+	s.WantWorked(idem.Done)
+	s.WantEffects(1)
 }
 
 // A first try and a worker never process two events of one entity at once: the delivery does not wait for the worker.
 func TestFirstTryAndWorkerOfOneEntityTakeTurns(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
-	s.workersElsewhere("notes")
+	s.WorkersElsewhere("notes")
 	var inFlight, most atomic.Int32
 	entered, release := make(chan struct{}), make(chan struct{})
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		defer inFlight.Add(-1)
 		most.Store(max(most.Load(), inFlight.Add(1)))
 		if n.ID == "e2" { // the worker's
@@ -49,16 +49,16 @@ func TestFirstTryAndWorkerOfOneEntityTakeTurns(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	s.store(letter("e2", "o1", 2))
+	s.Store(letter("e2", "o1", 2))
 	var worker sync.WaitGroup
-	worker.Go(func() { s.drain() })
+	worker.Go(func() { s.Drain() })
 	<-entered
-	if o, err := s.first.Accept(t.Context(), letter("e1", "o1", 1)); o != idem.Pending || err != nil {
+	if o, err := s.First.Accept(t.Context(), letter("e1", "o1", 1)); o != idem.Pending || err != nil {
 		t.Errorf("Accept = %s, %v, want pending", o, err)
 	}
 	close(release)
 	worker.Wait()
-	s.wantEffects(2)
+	s.WantEffects(2)
 	if n := most.Load(); n != 1 {
 		t.Errorf("%d events of one entity were processed at once", n)
 	}

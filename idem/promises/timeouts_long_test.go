@@ -30,11 +30,11 @@ func TestTimeoutOfPostgresDoesNotStopAReplay(t *testing.T) {
 				}
 			}))
 			if setting == "Timeout" {
-				s.first.Timeout = 4 * time.Second // shorter than any wait for a lock
+				s.First.Timeout = 4 * time.Second // shorter than any wait for a lock
 			}
-			s.inbox.PassParked = true
+			s.Inbox.PassParked = true
 			fixed, entered, release := false, make(chan struct{}), make(chan struct{})
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				switch {
 				case n.ID == "e2":
 					close(entered)
@@ -44,18 +44,18 @@ func TestTimeoutOfPostgresDoesNotStopAReplay(t *testing.T) {
 				}
 				return pay(ctx, tx, n)
 			})
-			s.store(letter("e1", "o1", 1), letter("other", "o2", 1))
-			s.drain(2)
+			s.Store(letter("e1", "o1", 1), letter("other", "o2", 1))
+			s.Drain(2)
 			fixed = true
-			s.store(letter("e2", "o1", 2))
-			stop := s.start(s.inbox)
+			s.Store(letter("e2", "o1", 2))
+			stop := s.Start(s.Inbox)
 			<-entered
-			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Failed: 1})
+			s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Failed: 1})
 			close(release)
-			s.until(`select state = 'done' from idem_events where event like '%e2'`)
+			s.Until(`select state = 'done' from idem_events where event like '%e2'`)
 			stop()
-			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
-			s.wantEffects(3)
+			s.WantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+			s.WantEffects(3)
 		})
 	}
 }
@@ -88,12 +88,12 @@ func TestErrorOfATimeoutSaysWhatTookHowLongAndWhatToDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newInboxApp(t)
-			s.on(c.handler)
-			s.inbox.Timeout, s.inbox.MaxAttempts = 5*time.Second, 1 // which it has to begin in
-			s.store(letter("e1", "o1", 1))
-			s.drain(1)
+			s.On(c.handler)
+			s.Inbox.Timeout, s.Inbox.MaxAttempts = 5*time.Second, 1 // which it has to begin in
+			s.Store(letter("e1", "o1", 1))
+			s.Drain(1)
 			var said string
-			for _, e := range s.listed(idem.Filter{States: []idem.State{idem.StateParked}}) {
+			for _, e := range s.Listed(idem.Filter{States: []idem.State{idem.StateParked}}) {
 				said = e.LastError
 			}
 			for _, part := range c.says {
@@ -113,25 +113,25 @@ func TestLockTimeoutOfPostgresDoesNotMakeACrashOfAFailure(t *testing.T) {
 	s := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
 		c.ConnConfig.RuntimeParams["lock_timeout"] = "300ms"
 	}))
-	holder := s.session(`set lock_timeout = 0; begin`)
+	holder := s.Session(`set lock_timeout = 0; begin`)
 	locked := make(chan error, 1)
-	s.on(func(ctx context.Context, _ pgx.Tx, _ *note) error {
+	s.On(func(ctx context.Context, _ pgx.Tx, _ *note) error {
 		go func() {
 			_, err := holder.Exec(context.Background(), `lock table idem_events in share mode`)
 			locked <- err
 		}()
-		return errors.Join(s.await(ctx, blocked), idem.NoRetry(errors.New("no such order")))
+		return errors.Join(s.Await(ctx, blocked), idem.NoRetry(errors.New("no such order")))
 	})
-	s.store(letter("e1", "o1", 1))
-	s.start(s.inbox)
+	s.Store(letter("e1", "o1", 1))
+	s.Start(s.Inbox)
 	if err := <-locked; err != nil {
 		t.Fatal(err)
 	}
-	s.until(blocked) // what records the failure
-	s.until(`select not (` + strings.TrimPrefix(blocked, "select ") + `)`)
+	s.Until(blocked) // what records the failure
+	s.Until(`select not (` + strings.TrimPrefix(blocked, "select ") + `)`)
 	if _, err := holder.Exec(t.Context(), `rollback`); err != nil {
 		t.Fatal(err)
 	}
-	s.wantWorked(idem.Parked)
-	s.wantRow("e1", "state, attempts, crashes, claimed_by is null", "(parked,1,0,t)")
+	s.WantWorked(idem.Parked)
+	s.WantRow("e1", "state, attempts, crashes, claimed_by is null", "(parked,1,0,t)")
 }

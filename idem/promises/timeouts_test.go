@@ -42,8 +42,8 @@ func TestTimeoutOfPostgresIsAFailureLikeAnyOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.exec(`create table held ()`)
-			holder, err := s.pool.Begin(t.Context())
+			s.Exec(`create table held ()`)
+			holder, err := s.Pool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,7 @@ func TestTimeoutOfPostgresIsAFailureLikeAnyOther(t *testing.T) {
 				t.Fatal(err)
 			}
 			runs := 0
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil {
 					return err
 				}
@@ -61,11 +61,11 @@ func TestTimeoutOfPostgresIsAFailureLikeAnyOther(t *testing.T) {
 				}
 				return hang(ctx, s, tx)
 			})
-			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-			s.wantEffects(0)
-			s.wantState("e1", "")
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantEffects(1)
+			s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
+			s.WantEffects(0)
+			s.WantState("e1", "")
+			s.WantAnswer(paid("e1"), http.StatusOK)
+			s.WantEffects(1)
 			if runs != 2 {
 				t.Errorf("the handler ran %d times, want 2", runs)
 			}
@@ -78,33 +78,33 @@ func TestTimeoutOfPostgresIsAFailureLikeAnyOther(t *testing.T) {
 func TestStatementTimeoutOfTheMarkIsNoFailureOfTheEvent(t *testing.T) {
 	t.Parallel()
 	s := openApp(t, poolOf(t, 1)) // one session, so that it can be set
-	s.on(pay)
-	first := s.session(`begin; insert into idem_events values ('notes//e1', 'paid', '', 'done')`)
-	s.exec(`set statement_timeout = '10ms'`)
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.On(pay)
+	first := s.Session(`begin; insert into idem_events values ('notes//e1', 'paid', '', 'done')`)
+	s.Exec(`set statement_timeout = '10ms'`)
+	s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
 	for range 100 { // the time-out may end this as well
-		if _, err := s.pool.Exec(t.Context(), `set statement_timeout = 0`); err == nil {
+		if _, err := s.Pool.Exec(t.Context(), `set statement_timeout = 0`); err == nil {
 			break
 		}
 	}
 	if _, err := first.Exec(t.Context(), `rollback`); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(s.logged(), "statement timeout") {
-		t.Error("the log does not tell that a timeout ended the mark:\n" + s.logged())
+	if !strings.Contains(s.Logged(), "statement timeout") {
+		t.Error("the log does not tell that a timeout ended the mark:\n" + s.Logged())
 	}
-	s.wantState("e1", "")
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantEffects(1)
+	s.WantState("e1", "")
+	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantEffects(1)
 }
 
 // Nobody waits without an end for a network that has forgotten the connection.
 func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.on(refuseBad)
-	s.store(letter("bad1", "o1", 0), letter("bad2", "o2", 0), letter("a2", "o2", 0))
-	s.drain(2)
+	s.On(refuseBad)
+	s.Store(letter("bad1", "o1", 0), letter("bad2", "o2", 0), letter("a2", "o2", 0))
+	s.Drain(2)
 	s.stock(50)
 	var during atomic.Value
 	var seen atomic.Int64
@@ -114,8 +114,8 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 			t.Errorf("%s executes %.60q without a deadline", during.Load(), strings.TrimSpace(sql))
 		}
 	}})
-	i := s.newInbox(pool)
-	o, bia := operator.New(i, "ana"), operator.New(s.inbox, "bia")
+	i := s.NewInbox(pool)
+	o, bia := operator.New(i, "ana"), operator.New(s.Inbox, "bia")
 	o.RequeueWithoutWorkers, bia.RequeueWithoutWorkers = true, true
 	all := idem.Filter{States: []idem.State{idem.StateParked, idem.StatePending}}
 	for name, do := range map[string]func(context.Context) error{
@@ -179,15 +179,15 @@ func TestEventThatIsBeingForgottenIsNoDuplicate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.on(pay)
-			s.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', 'new', '', 'done')`)
+			s.On(pay)
+			s.Exec(`insert into idem_events (event, type, key, state) values ('notes//e1', 'new', '', 'done')`)
 			var forgotten atomic.Bool
 			p := newFirst(s.tracedPool(&statements{ends: func(_ context.Context, sql string) {
 				if strings.Contains(sql, "insert into idem_events") && !forgotten.Swap(true) {
-					s.exec(`delete from idem_events`)
+					s.Exec(`delete from idem_events`)
 				}
-			}}), s.notes)
-			p.Logger = s.logger()
+			}}), s.Notes)
+			p.Logger = s.Logger()
 			if outcome, err := p.Accept(t.Context(), e); outcome != idem.Retrying || err == nil || !strings.Contains(err.Error(), "being forgotten") {
 				t.Errorf("Accept = %s, %v, want retrying: nothing is stored", outcome, err)
 			}
@@ -210,12 +210,12 @@ func (s *app) idleUntilEnded(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, `set local idle_in_transaction_session_timeout = '10ms'`); err != nil {
 		return err
 	}
-	return s.await(ctx, `select not exists (select from pg_stat_activity where pid = $1)`, pid)
+	return s.Await(ctx, `select not exists (select from pg_stat_activity where pid = $1)`, pid)
 }
 
 func (s *app) tracedPool(tracer *statements) *pgxpool.Pool {
 	s.Helper()
-	return openPool(s.T, s.pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.Tracer = tracer })
+	return openPool(s.TB, s.Pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.Tracer = tracer })
 }
 
 // statements calls a function at the begin and another at the end of each statement, with its

@@ -22,10 +22,10 @@ func TestPostgresThatCrashesAgainAndAgainParksNobody(t *testing.T) {
 	const crashes = 5
 	cluster := startCluster(t)
 	m := openApp(t, openPool(t, cluster.URL(), asUsual))
-	m.inbox = m.newInbox(m.pool)
+	m.Inbox = m.NewInbox(m.Pool)
 	running, goOn := make(chan bool), make(chan bool)
 	done := false
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if !done {
 			running <- true
 			<-goOn
@@ -41,7 +41,7 @@ func TestPostgresThatCrashesAgainAndAgainParksNobody(t *testing.T) {
 	answers := make(chan int)
 	for range crashes {
 		go func() {
-			status, _ := m.deliver(paid("e1"))
+			status, _ := m.Deliver(paid("e1"))
 			answers <- status
 		}()
 		<-running
@@ -51,22 +51,22 @@ func TestPostgresThatCrashesAgainAndAgainParksNobody(t *testing.T) {
 			t.Errorf("a delivery under which Postgres has crashed is answered %d, want 503", status)
 		}
 	}
-	m.store(letter("e2", "o2", 1))
-	m.start(m.inbox)
+	m.Store(letter("e2", "o2", 1))
+	m.Start(m.Inbox)
 	for range crashes {
 		<-running
 		crash()
 		goOn <- true
-		m.wantWorked(idem.Retrying)
+		m.WantWorked(idem.Retrying)
 	}
 	<-running
 	done = true
 	goOn <- true
-	m.wantWorked(idem.Done)
-	if status, answer := m.deliver(paid("e1")); status != http.StatusOK {
+	m.WantWorked(idem.Done)
+	if status, answer := m.Deliver(paid("e1")); status != http.StatusOK {
 		t.Errorf("the last delivery is answered %d %s", status, answer)
 	}
-	m.wantEffects(2)
+	m.WantEffects(2)
 	if parked := queryOne[int](m, `select count(*) from idem_events where state <> 'done' or attempts > $1`, crashes); parked > 0 {
 		t.Errorf("%d events are not done, or failed more often than Postgres has crashed", parked)
 	}
@@ -94,18 +94,18 @@ func TestFailureIsCountedWhateverTheDatabasesEncoding(t *testing.T) {
 				c.ConnConfig.RuntimeParams["search_path"], c.ConnConfig.RuntimeParams["client_encoding"] = "public", "UTF8"
 			}))
 			s.openInbox()
-			s.inbox.MaxAttempts = 1
+			s.Inbox.MaxAttempts = 1
 			says := func(error) string { return "não há 😀" }
-			s.first.RedactError, s.inbox.RedactError = says, says
-			s.on(payAndFail)
-			idem.Handle(&s.notes.Routes, "odd", func(context.Context, pgx.Tx, *struct{ ID int }) error { return nil })
-			s.wantAnswer(`{"id":"undecoded","type":"odd"}`, http.StatusOK)
-			s.store(letter("worker", "o2", 1))
-			s.drain(1)
-			s.wantReplayed(idem.Filter{IDs: []string{"undecoded"}}, idem.Replayed{Failed: 1})
+			s.First.RedactError, s.Inbox.RedactError = says, says
+			s.On(payAndFail)
+			idem.Handle(&s.Notes.Routes, "odd", func(context.Context, pgx.Tx, *struct{ ID int }) error { return nil })
+			s.WantAnswer(`{"id":"undecoded","type":"odd"}`, http.StatusOK)
+			s.Store(letter("worker", "o2", 1))
+			s.Drain(1)
+			s.WantReplayed(idem.Filter{IDs: []string{"undecoded"}}, idem.Replayed{Failed: 1})
 			const columns = `(state, last_error, (select jsonb_array_length(failures) from idem_payloads p where p.event = idem_events.event))`
-			s.wantRow("undecoded", columns, `(parked,"n?o h? ?",2)`)
-			s.wantRow("worker", columns, `(parked,"n?o h? ?",1)`)
+			s.WantRow("undecoded", columns, `(parked,"n?o h? ?",2)`)
+			s.WantRow("worker", columns, `(parked,"n?o h? ?",1)`)
 		})
 	}
 }

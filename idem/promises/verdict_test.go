@@ -29,17 +29,17 @@ func TestFirstTryWithoutAVerdictIsDeliveredAgain(t *testing.T) {
 					c.config(config)
 				}
 			}))
-			s.exec(undecidedTables)
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			s.Exec(undecidedTables)
+			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil || n.ID != "e1" {
 					return err
 				}
 				return c.make(ctx, s, tx)
 			})
-			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-			s.wantState("e1", "")
-			s.wantAnswer(`{"id":"e2","type":"paid","order":"o2"}`, http.StatusOK)
-			s.wantEffects(1)
+			s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
+			s.WantState("e1", "")
+			s.WantAnswer(`{"id":"e2","type":"paid","order":"o2"}`, http.StatusOK)
+			s.WantEffects(1)
 		})
 	}
 }
@@ -54,26 +54,26 @@ func TestAttemptWithoutAVerdictCountsAndIsParkedByWorkers(t *testing.T) {
 					c.config(config)
 				}
 			}))
-			m.exec(undecidedTables)
-			m.inbox.MaxAttempts, m.inbox.Workers = 2, 1
+			m.Exec(undecidedTables)
+			m.Inbox.MaxAttempts, m.Inbox.Workers = 2, 1
 			if c.slow {
-				m.inbox.Timeout = 5 * time.Second // e3 has to be done in that
+				m.Inbox.Timeout = 5 * time.Second // e3 has to be done in that
 			}
-			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil || n.ID != "e1" {
 					return err
 				}
 				return c.make(ctx, m, tx)
 			})
-			m.store(letter("e1", "o1", 1), letter("e2", "o1", 2), letter("e3", "o3", 1))
+			m.Store(letter("e1", "o1", 1), letter("e2", "o1", 2), letter("e3", "o3", 1))
 			if c.passes { // it has been tried for long enough
-				m.exec(`update idem_events set starts = 49 where event = 'notes//e1'`)
+				m.Exec(`update idem_events set starts = 49 where event = 'notes//e1'`)
 			}
-			m.drain()
-			m.wantRow("e1", `(state, attempts, crashes, last_error is null)`, `(parked,2,0,f)`)
-			m.wantState("e2", idem.StatePending) // behind it
-			m.wantState("e3", idem.StateDone)
-			m.wantEffects(1)
+			m.Drain()
+			m.WantRow("e1", `(state, attempts, crashes, last_error is null)`, `(parked,2,0,f)`)
+			m.WantState("e2", idem.StatePending) // behind it
+			m.WantState("e3", idem.StateDone)
+			m.WantEffects(1)
 		})
 	}
 }
@@ -89,13 +89,13 @@ func TestWhatPassesCountsOnceItHasLasted(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
 			m := newInboxApp(t)
-			m.inbox.Backoff = func(int) time.Duration { return time.Hour }
-			m.on(func(context.Context, pgx.Tx, *note) error { return &pgconn.PgError{Code: "40001"} })
-			m.store(letter("e1", "o1", 1))
-			m.exec(c.before)
-			m.start(m.inbox)
-			m.wantWorked(idem.Retrying)
-			m.wantRow("e1", `(state, attempts)`, c.counted)
+			m.Inbox.Backoff = func(int) time.Duration { return time.Hour }
+			m.On(func(context.Context, pgx.Tx, *note) error { return &pgconn.PgError{Code: "40001"} })
+			m.Store(letter("e1", "o1", 1))
+			m.Exec(c.before)
+			m.Start(m.Inbox)
+			m.WantWorked(idem.Retrying)
+			m.WantRow("e1", `(state, attempts)`, c.counted)
 		})
 	}
 }
@@ -105,30 +105,30 @@ func TestWhatPassesCountsOnceItHasLasted(t *testing.T) {
 func TestRequeuedEventIsAttemptedThoughItsFailureCouldNotBeRecorded(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.inbox.MaxAttempts = 1
-	m.exec(`create table refusing as select 1;
+	m.Inbox.MaxAttempts = 1
+	m.Exec(`create table refusing as select 1;
 		create function refuse() returns trigger language plpgsql as $$ begin if exists (select from refusing) then raise exception 'not now'; end if; return new; end $$;
 		create trigger refuses before update on idem_events for each row when (new.state = 'parked') execute function refuse()`)
 	var fixed atomic.Bool
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if !fixed.Load() {
 			return errors.New("no such order")
 		}
 		return pay(ctx, tx, n)
 	})
-	m.store(letter("e1", "o1", 1))
-	m.start(m.inbox)
-	m.wantWorked(idem.Retrying)
+	m.Store(letter("e1", "o1", 1))
+	m.Start(m.Inbox)
+	m.WantWorked(idem.Retrying)
 	fixed.Store(true)
 	for requeued := int64(0); requeued == 0; { // it is being claimed again and again
 		var err error
-		if requeued, err = m.inbox.Requeue(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}}); err != nil {
+		if requeued, err = m.Inbox.Requeue(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	m.exec(`delete from refusing`) // to drop the trigger would wait for a lock that workers hold, and they for it
-	m.until(`select state in ('done', 'parked') from idem_events`)
-	m.wantState("e1", idem.StateDone)
+	m.Exec(`delete from refusing`) // to drop the trigger would wait for a lock that workers hold, and they for it
+	m.Until(`select state in ('done', 'parked') from idem_events`)
+	m.WantState("e1", idem.StateDone)
 }
 
 // Its row is asked, on another connection: it is done, or it is not.
@@ -136,7 +136,7 @@ func TestReplayGoesOnBehindACommitWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	broken := false
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		switch {
 		case !broken:
 			return idem.NoRetry(errors.New("no such order"))
@@ -146,30 +146,30 @@ func TestReplayGoesOnBehindACommitWithoutAnAnswer(t *testing.T) {
 		return pay(ctx, tx, n)
 	})
 	s.openInbox()
-	s.store(letter("e1", "e1", 1), letter("e2", "e2", 2), letter("e3", "e3", 3))
-	s.drain(3)
+	s.Store(letter("e1", "e1", 1), letter("e2", "e2", 2), letter("e3", "e3", 3))
+	s.Drain(3)
 	broken = true
-	if r, err := s.first.Replay(t.Context(), idem.Filter{}); err != nil || r.Done != 2 || r.Failed != 1 {
+	if r, err := s.First.Replay(t.Context(), idem.Filter{}); err != nil || r.Done != 2 || r.Failed != 1 {
 		t.Errorf("Replay = %+v, %v, want two done and one failed", r, err)
 	}
-	s.wantRow("e2", `(state, attempts)`, `(parked,2)`)
-	s.wantEffects(2)
+	s.WantRow("e2", `(state, attempts)`, `(parked,2)`)
+	s.WantEffects(2)
 }
 
 func TestDrainLeavesWhatItCannotBeginAndNamesIt(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not today'; end $$;
+	m.Exec(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not today'; end $$;
 		create trigger refuses before update on idem_events for each row when (new.state = 'done' and new.event = 'notes//e1') execute function refuse()`)
-	m.on(pay)
-	m.store(letter("e1", "o1", 1), letter("e2", "o2", 1))
+	m.On(pay)
+	m.Store(letter("e1", "o1", 1), letter("e2", "o2", 1))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := m.inbox.Drain(ctx); err == nil || !strings.Contains(err.Error(), "paid e1 could not be begun twice") || ctx.Err() != nil {
+	if err := m.Inbox.Drain(ctx); err == nil || !strings.Contains(err.Error(), "paid e1 could not be begun twice") || ctx.Err() != nil {
 		t.Errorf("Drain = %v, want an error that names e1", err)
 	}
-	m.wantState("e1", idem.StatePending)
-	m.wantState("e2", idem.StateDone)
+	m.WantState("e1", idem.StatePending)
+	m.WantState("e2", idem.StateDone)
 }
 
 // It asks to be tried again later, whenever it is: nothing counts, and yet somebody must see it.
@@ -184,12 +184,12 @@ func TestEventThatIsStartedAgainAndAgainMakesHealthRed(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
 			m := newInboxApp(t)
-			m.on(pay)
-			m.store(letter("e1", "o1", 1))
-			m.exec(`update idem_events set ` + c.row + `; update idem_payloads set received_at = now() - interval '11 minutes', due_at = now() + interval '1 hour'`)
-			m.wantHealth(c.reason, m.newHealth(m.inbox), c.check, "1 event fails")
+			m.On(pay)
+			m.Store(letter("e1", "o1", 1))
+			m.Exec(`update idem_events set ` + c.row + `; update idem_payloads set received_at = now() - interval '11 minutes', due_at = now() + interval '1 hour'`)
+			m.WantHealth(c.reason, m.NewHealth(m.Inbox), c.check, "1 event fails")
 			listed := 0
-			for range m.inbox.List(t.Context(), idem.Filter{Failed: true}) {
+			for range m.Inbox.List(t.Context(), idem.Filter{Failed: true}) {
 				listed++
 			}
 			if (listed == 1) != (c.check != "") {
@@ -203,10 +203,10 @@ func TestEventThatIsStartedAgainAndAgainMakesHealthRed(t *testing.T) {
 func TestStopGivesBackTheEventOfAHandlerThatIgnoresIt(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.inbox.StopTimeout = time.Nanosecond
+	m.Inbox.StopTimeout = time.Nanosecond
 	running, release := make(chan bool), make(chan bool)
 	defer close(release)
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if err := pay(ctx, tx, n); err != nil {
 			return err
 		}
@@ -214,17 +214,17 @@ func TestStopGivesBackTheEventOfAHandlerThatIgnoresIt(t *testing.T) {
 		<-release // whatever its context says
 		return nil
 	})
-	m.store(letter("e1", "o1", 1))
+	m.Store(letter("e1", "o1", 1))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- m.inbox.Run(ctx) }()
+	go func() { ended <- m.Inbox.Run(ctx) }()
 	<-running
 	stop()
 	if err := <-ended; err == nil {
 		t.Error("Run does not say that a handler did not return")
 	}
-	m.wantRow("e1", `(state, attempts, crashes, claimed_by)`, `(pending,0,0,)`)
-	m.wantEffects(0)
+	m.WantRow("e1", `(state, attempts, crashes, claimed_by)`, `(pending,0,0,)`)
+	m.WantEffects(0)
 }
 
 // Serializable transactions meet on one row, and what they lose is nobody's failure.
@@ -235,10 +235,10 @@ func TestContentionParksNobody(t *testing.T) {
 		c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"
 	}))
 	const events = 60
-	m.exec(`create table stock (n int); insert into stock values (0)`)
-	m.inbox.MaxAttempts, m.inbox.Workers = 1, 8
+	m.Exec(`create table stock (n int); insert into stock values (0)`)
+	m.Inbox.MaxAttempts, m.Inbox.Workers = 1, 8
 	var met atomic.Int64
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	m.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		_, err := tx.Exec(ctx, `update stock set n = n + 1`)
 		if err != nil {
 			met.Add(1)
@@ -246,11 +246,11 @@ func TestContentionParksNobody(t *testing.T) {
 		return err
 	})
 	for n := range events {
-		m.store(letter(fmt.Sprint("e", n), fmt.Sprint("o", n), 1))
+		m.Store(letter(fmt.Sprint("e", n), fmt.Sprint("o", n), 1))
 	}
-	m.start(m.inbox)
+	m.Start(m.Inbox)
 	m.untilDone(events)
-	m.wantRow("e0", `(select (count(*) filter (where state = 'done'), sum(attempts)) from idem_events)`, fmt.Sprintf("(%d,0)", events))
+	m.WantRow("e0", `(select (count(*) filter (where state = 'done'), sum(attempts)) from idem_events)`, fmt.Sprintf("(%d,0)", events))
 	if met.Load() == 0 {
 		t.Error("no transactions have met")
 	}
@@ -293,7 +293,7 @@ func (s *app) endSession(ctx context.Context, tx pgx.Tx) error {
 	if err := tx.QueryRow(ctx, `select pg_backend_pid()`).Scan(&pid); err != nil {
 		return err
 	}
-	return s.await(ctx, `select coalesce((select not pg_terminate_backend(pid) from pg_stat_activity where pid = $1), true)`, pid)
+	return s.Await(ctx, `select coalesce((select not pg_terminate_backend(pid) from pg_stat_activity where pid = $1), true)`, pid)
 }
 
 const undecidedTables = `

@@ -16,6 +16,7 @@ import (
 	"github.com/paghooks/paghooks/examples/recipes/routers"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/port"
 	"github.com/paghooks/paghooks/internal/testkit"
 )
 
@@ -69,7 +70,7 @@ func TestEachServerReceivesWorksAndStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inbox, handled := newInbox(t)
-			addr := testkit.FreeAddress(t)
+			addr := port.Address(t)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			ended := make(chan error, 1)
@@ -120,7 +121,7 @@ func TestOneProcessReceivesAndAnotherWorks(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 2)
-	receiver, worker := testkit.FreeAddress(t), testkit.FreeAddress(t)
+	receiver, worker := port.Address(t), port.Address(t)
 	go func() { ended <- routers.HandleOnly(ctx, worker, newInboxOf("the worker")) }()
 	await(t, worker)
 	go func() { ended <- routers.Receive(ctx, receiver, newInboxOf("the receiver")) }()
@@ -152,7 +153,7 @@ func TestFiberThatCannotListenIsAnError(t *testing.T) {
 		t.Error("there is no error")
 	}
 	inbox.Workers = 0
-	if err := routers.InFiber(t.Context(), testkit.FreeAddress(t), inbox); err == nil {
+	if err := routers.InFiber(t.Context(), port.Address(t), inbox); err == nil {
 		t.Error("there is no error of an inbox without workers")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/internal/testkit"
+	"github.com/paghooks/paghooks/internal/port"
 )
 
 // Broker is a module under test.
@@ -118,13 +118,19 @@ func Background(t testing.TB, f func(context.Context) error) (stop func()) {
 }
 
 // Next returns the next value of a channel, or the zero T once that is closed. It fails a
-// test that waits for more than a minute.
+// test that waits for more than two minutes.
 func Next[T any](t testing.TB, happens <-chan T) T {
 	t.Helper()
-	return testkit.Next(t, happens)
+	select {
+	case v := <-happens:
+		return v
+	case <-time.After(longestWait):
+		t.Fatal("waited in vain")
+		panic("unreachable")
+	}
 }
 
 // FreePort returns a port of 127.0.0.1 for a server that a test starts, and starts
 // again: no server listens on it, and no connection that a program opens takes it
 // meanwhile.
-func FreePort() (int, error) { return testkit.FreePort() }
+func FreePort() (int, error) { return port.Free() }

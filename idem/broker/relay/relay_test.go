@@ -30,7 +30,7 @@ type publisherFunc func(ctx context.Context, m broker.Message) error
 func (f publisherFunc) Publish(ctx context.Context, m broker.Message) error { return f(ctx, m) }
 
 // newRelayApp is an inbox app whose deliveries go to a relay with this publisher.
-func newRelayApp(t *testing.T, p broker.Publisher) (*app, *relay.Relay) {
+func newRelayApp(t *testing.T, p broker.Publisher) (*testkit.Shop, *relay.Relay) {
 	t.Helper()
 	s := newApp(t)
 	s.On(testkit.Pay)
@@ -38,33 +38,33 @@ func newRelayApp(t *testing.T, p broker.Publisher) (*app, *relay.Relay) {
 	r.Observe, r.Logger = s.Observe, s.Logger()
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
-	s.url = server.URL
+	s.URL = server.URL
 	return s, r
 }
 
 func TestRelayedEventIsTheDeliveredOne(t *testing.T) {
 	t.Parallel()
-	b := &fakeBroker{}
+	b := &testkit.Broker{}
 	s, _ := newRelayApp(t, b)
-	status, answer, err := testkit.Post(t.Context(), s.url, testkit.Paid("e1"), map[string]string{"account": "branch"})
+	status, answer, err := s.Post(t.Context(), testkit.Paid("e1"), map[string]string{"account": "branch"})
 	if err != nil || status != http.StatusOK {
 		t.Fatalf("answered %d %s, %v, want 200", status, answer, err)
 	}
 	s.WantState("e1", "")
-	if len(b.published) != 1 {
-		t.Fatalf("%d messages are published, want 1", len(b.published))
+	if len(b.Published()) != 1 {
+		t.Fatalf("%d messages are published, want 1", len(b.Published()))
 	}
-	m := b.published[0]
+	m := b.Published()[0]
 	if diff := cmp.Diff(broker.Message{Source: "notes", ID: "branch/e1", Type: "paid", Key: "branch/o1"}, m, ignoreBody); diff != "" {
 		t.Error("the message (-want +got):\n" + diff)
 	}
-	take := relay.To(s.inbox, secret)
+	take := relay.To(s.Inbox, secret)
 	for range 2 { // brokers deliver twice
 		if err := take(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.drain(1)
+	s.Drain(1)
 	s.WantEffects(1)
 	if got := testkit.QueryOne[string](s, s.Pool, `select event || ' ' || scope from effects`); got != "e1 branch" {
 		t.Errorf("the effect is of %q, want event e1 of account branch", got)
@@ -97,11 +97,11 @@ func TestRelayAnswersForItsBroker(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
 			s, r := newRelayApp(t, c.publish)
-			r.Timeout = patience
+			r.Timeout = testkit.Patience
 			if c.hangs {
 				r.Timeout = 20 * time.Millisecond
 			}
-			s.wantAnswer(testkit.Paid("e1"), c.status)
+			s.WantAnswer(testkit.Paid("e1"), c.status)
 			if !strings.Contains(s.Logged(), c.says) {
 				t.Errorf("the log does not say %q:\n%s", c.says, s.Logged())
 			}
@@ -127,15 +127,15 @@ func TestWhileTheBrokerIsUnavailableAPublisherMayHaveTheInboxStoreTheEvent(t *te
 	away := publisherFunc(func(context.Context, broker.Message) error { return errors.New("broker is unavailable") })
 	p := &orStored{Publisher: away}
 	s, _ := newRelayApp(t, p)
-	p.store = relay.To(s.inbox, secret)
-	s.wantAnswer(testkit.Paid("e1"), http.StatusOK)
-	s.drain(1)
+	p.store = relay.To(s.Inbox, secret)
+	s.WantAnswer(testkit.Paid("e1"), http.StatusOK)
+	s.Drain(1)
 	s.WantEffects(1)
 }
 
 func TestRelayPublishesOnlyWhatIsGenuineAndWanted(t *testing.T) {
 	t.Parallel()
-	b := &fakeBroker{}
+	b := &testkit.Broker{}
 	s, _ := newRelayApp(t, b)
 	s.Notes.Ignore("noise")
 	for _, c := range []struct {
@@ -145,18 +145,18 @@ func TestRelayPublishesOnlyWhatIsGenuineAndWanted(t *testing.T) {
 		{"not genuine", "wrong", testkit.Paid("e1"), 401},
 		{"ignored by the application", "right", `{"id":"e2","type":"noise"}`, 200},
 	} {
-		if status, _, err := testkit.Post(t.Context(), s.url, c.body, map[string]string{"token": c.token}); status != c.status || err != nil {
+		if status, _, err := s.Post(t.Context(), c.body, map[string]string{"token": c.token}); status != c.status || err != nil {
 			t.Errorf("%s: answered %d, %v, want %d", c.reason, status, err, c.status)
 		}
 	}
-	if len(b.published) != 0 {
-		t.Errorf("published %v", b.published)
+	if len(b.Published()) != 0 {
+		t.Errorf("published %v", b.Published())
 	}
 }
 
 func TestRelayShowsNoSecret(t *testing.T) {
 	t.Parallel()
-	r := relay.New(testkit.NewSource("notes"), &fakeBroker{}, secret)
+	r := relay.New(testkit.NewSource("notes"), &testkit.Broker{}, secret)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		if said := fmt.Sprintf(verb, r); strings.Contains(said, secret) {
 			t.Errorf("%s shows the secret", verb)
@@ -166,9 +166,9 @@ func TestRelayShowsNoSecret(t *testing.T) {
 
 func TestShortSecretPanics(t *testing.T) {
 	t.Parallel()
-	inbox := newApp(t).inbox
+	inbox := newApp(t).Inbox
 	for name, f := range map[string]func(){
-		"relay":     func() { relay.New(testkit.NewSource("notes"), &fakeBroker{}, "short") },
+		"relay":     func() { relay.New(testkit.NewSource("notes"), &testkit.Broker{}, "short") },
 		"consumer":  func() { relay.To(inbox, secret, "") },
 		"no secret": func() { relay.To(inbox) },
 	} {
@@ -185,14 +185,14 @@ func TestShortSecretPanics(t *testing.T) {
 
 func TestDryRunOfARelaySaysWhereToGo(t *testing.T) {
 	t.Parallel()
-	b := &fakeBroker{}
+	b := &testkit.Broker{}
 	s, _ := newRelayApp(t, b)
-	status, answer, err := testkit.Post(t.Context(), s.url, testkit.Paid("e1"), map[string]string{idem.DryRunHeader: "1"})
+	status, answer, err := s.Post(t.Context(), testkit.Paid("e1"), map[string]string{idem.DryRunHeader: "1"})
 	if want := `{"received":false,"dry_run":"published"}`; status != http.StatusServiceUnavailable || answer != want || err != nil {
 		t.Errorf("answered %d %s, %v, want 503 %s", status, answer, err, want)
 	}
-	if len(b.published) != 0 {
-		t.Errorf("published %v", b.published)
+	if len(b.Published()) != 0 {
+		t.Errorf("published %v", b.Published())
 	}
 	if !strings.Contains(s.Logged(), "address of an Inbox") {
 		t.Error("the log does not say where to go:\n" + s.Logged())
@@ -208,16 +208,16 @@ func TestCanaryThroughARelayIsGreenOnlyWhileAConsumerHandlesIt(t *testing.T) {
 		}
 		return consumer(ctx, m)
 	}))
-	c := canary.New("notes", s.url, []byte(`{"id":"canary-of-a-shop","type":"`+canary.EventType+`"}`), func(h http.Header, _ []byte) { h.Set("token", "right") })
-	c.Logger, c.Arrived = nil, canary.Arrivals(s.inbox)
+	c := canary.New("notes", s.URL, []byte(`{"id":"canary-of-a-shop","type":"`+canary.EventType+`"}`), func(h http.Header, _ []byte) { h.Set("token", "right") })
+	c.Logger, c.Arrived = nil, canary.Arrivals(s.Inbox)
 	for _, test := range []struct {
 		consumer broker.Handle
 		says     string
 	}{
-		{relay.To(s.inbox, secret), "it was handled"},
+		{relay.To(s.Inbox, secret), "it was handled"},
 		{nil, "see whether consumers run"},
-		{relay.To(s.inbox, "another secret, of thirty-two characters"), "have the relay's secret"},
-		{relay.To(s.inbox, secret), "it was handled"},
+		{relay.To(s.Inbox, "another secret, of thirty-two characters"), "have the relay's secret"},
+		{relay.To(s.Inbox, secret), "it was handled"},
 	} {
 		consumer = test.consumer
 		green := test.says == "it was handled"
@@ -231,7 +231,7 @@ func TestCanaryThroughARelayIsGreenOnlyWhileAConsumerHandlesIt(t *testing.T) {
 			}
 		}
 		if c.Timeout = time.Second; green {
-			c.Timeout = patience
+			c.Timeout = testkit.Patience
 			send("")
 		} else { // red from the second on
 			send("no consumer has handled it within 1s")
@@ -247,7 +247,7 @@ func TestCanaryThroughARelayIsGreenOnlyWhileAConsumerHandlesIt(t *testing.T) {
 // A broker drops a message that has the ID of an earlier one.
 func TestEventsOfDifferentAccountsHaveDifferentMessageIDs(t *testing.T) {
 	t.Parallel()
-	b := &fakeBroker{}
+	b := &testkit.Broker{}
 	r := relay.New(testkit.NewSource("notes"), b, secret)
 	r.Logger = nil
 	for _, e := range []idem.Event{
@@ -261,40 +261,40 @@ func TestEventsOfDifferentAccountsHaveDifferentMessageIDs(t *testing.T) {
 		}
 	}
 	ids := map[string]bool{}
-	for _, m := range b.published {
+	for _, m := range b.Published() {
 		ids[m.ID] = true
 	}
-	if len(ids) != len(b.published) {
-		t.Errorf("%d events have %d IDs: %v", len(b.published), len(ids), ids)
+	if len(ids) != len(b.Published()) {
+		t.Errorf("%d events have %d IDs: %v", len(b.Published()), len(ids), ids)
 	}
 }
 
 // What a relay acknowledges must not be lost behind it.
 func TestBodiesThatNameNoEventPassARelayAndAreParkedEach(t *testing.T) {
 	t.Parallel()
-	b := &fakeBroker{}
+	b := &testkit.Broker{}
 	s, _ := newRelayApp(t, b)
 	for _, body := range []string{"", "\r\n"} {
-		if status, answer, err := testkit.Post(t.Context(), s.url, body, nil); status != http.StatusServiceUnavailable || !strings.Contains(answer, "empty_body") || err != nil {
+		if status, answer, err := s.Post(t.Context(), body, nil); status != http.StatusServiceUnavailable || !strings.Contains(answer, "empty_body") || err != nil {
 			t.Errorf("%q: answered %d %s, %v", body, status, answer, err)
 		}
 	}
 	for range 2 {
 		for _, body := range []string{"{}", `{"id":"1","data":` + testkit.Paid("e1") + `}`} {
-			if status, answer, err := testkit.Post(t.Context(), s.url, body, nil); status != http.StatusOK || err != nil {
+			if status, answer, err := s.Post(t.Context(), body, nil); status != http.StatusOK || err != nil {
 				t.Errorf("%q: answered %d %s, %v", body, status, answer, err)
 			}
 		}
 	}
-	if len(b.published) != 4 {
-		t.Fatalf("%d messages were published", len(b.published))
+	if len(b.Published()) != 4 {
+		t.Fatalf("%d messages were published", len(b.Published()))
 	}
 	for range 2 { // a broker delivers at least once
-		for _, m := range b.published {
+		for _, m := range b.Published() {
 			if m.Type != idem.UnreadableType {
 				t.Errorf("a message has the type %q", m.Type)
 			}
-			if err := relay.To(s.first, secret)(t.Context(), m); err != nil {
+			if err := relay.To(s.First, secret)(t.Context(), m); err != nil {
 				t.Error(err)
 			}
 		}
@@ -303,8 +303,8 @@ func TestBodiesThatNameNoEventPassARelayAndAreParkedEach(t *testing.T) {
 	if err := s.Pool.QueryRow(t.Context(), `select count(*) from idem_events where state = 'parked' and last_error like '%an envelope is%'`).Scan(&parked); err != nil || parked != 4 {
 		t.Errorf("%d are parked, %v, want 4", parked, err)
 	}
-	c := canary.New("notes", s.url, []byte(`{"type":"`+canary.EventType+`"}`), func(h http.Header, _ []byte) { h.Set("token", "right") })
-	c.Logger, c.Arrived = nil, canary.Arrivals(s.inbox)
+	c := canary.New("notes", s.URL, []byte(`{"type":"`+canary.EventType+`"}`), func(h http.Header, _ []byte) { h.Set("token", "right") })
+	c.Logger, c.Arrived = nil, canary.Arrivals(s.Inbox)
 	for altered, want := range map[string]string{"": "its body arrived empty", "{}": "another body arrived than was sent"} {
 		c.Transport = sending{altered}
 		if err := c.Send(t.Context()); err == nil || !strings.Contains(err.Error(), want) {

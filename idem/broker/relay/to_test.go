@@ -42,22 +42,22 @@ func TestMessageThatNoRelaySignedReachesNoHandler(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
-			b := &fakeBroker{}
+			b := &testkit.Broker{}
 			s, _ := newRelayApp(t, b)
-			s.wantAnswer(testkit.Paid("e1"), http.StatusOK)
-			take := relay.To(s.inbox, secret)
-			body := c.body(bytes.Clone(b.published[0].Body))
+			s.WantAnswer(testkit.Paid("e1"), http.StatusOK)
+			take := relay.To(s.Inbox, secret)
+			body := c.body(bytes.Clone(b.Published()[0].Body))
 			for range 2 {
 				if err := take(t.Context(), broker.Message{Body: body}); err != nil {
 					t.Fatalf("the message would block its queue: %v", err)
 				}
 			}
-			if n, err := s.inbox.Replay(t.Context(), idem.Filter{}); n.Done != 0 || err != nil {
+			if n, err := s.Inbox.Replay(t.Context(), idem.Filter{}); n.Done != 0 || err != nil {
 				t.Fatalf("Replay = %+v, %v, want nothing done", n, err)
 			}
-			s.drain(0)
+			s.Drain(0)
 			s.WantEffects(0)
-			s.wantStates(map[idem.State]int{idem.StateParked: 1})
+			wantStates(s, map[idem.State]int{idem.StateParked: 1})
 		})
 	}
 }
@@ -70,16 +70,16 @@ func (wrapped) Accept(context.Context, idem.Event) (idem.Outcome, error) { retur
 // What a consumer acknowledges is gone from the broker.
 func TestMessageIsNotAcknowledgedWhileItsEventIsNotStored(t *testing.T) {
 	t.Parallel()
-	b := &fakeBroker{}
+	b := &testkit.Broker{}
 	s, _ := newRelayApp(t, b)
-	s.wantAnswer(testkit.Paid("e1"), http.StatusOK)
-	if err := relay.To(wrapped{s.inbox}, secret)(t.Context(), b.published[0]); err == nil {
+	s.WantAnswer(testkit.Paid("e1"), http.StatusOK)
+	if err := relay.To(wrapped{s.Inbox}, secret)(t.Context(), b.Published()[0]); err == nil {
 		t.Error("the message is acknowledged, and its event is not stored")
 	}
-	if err := relay.To(s.inbox, secret)(t.Context(), b.published[0]); err != nil {
+	if err := relay.To(s.Inbox, secret)(t.Context(), b.Published()[0]); err != nil {
 		t.Error(err)
 	}
-	s.wantStates(map[idem.State]int{idem.StatePending: 1})
+	wantStates(s, map[idem.State]int{idem.StatePending: 1})
 }
 
 // It may be anything: a source that ignores its type, or events without one, does not mean
@@ -91,23 +91,23 @@ func TestMessageThatIsSetAsideIsNeverIgnored(t *testing.T) {
 	message := broker.Message{Body: []byte("not a relay's")}
 	wantKept := func(when string) {
 		t.Helper()
-		kept := s.listed(idem.Filter{States: []idem.State{idem.StateParked}})
+		kept := s.Listed(idem.Filter{States: []idem.State{idem.StateParked}})
 		if len(kept) != 1 || kept[0].Type != relay.SetAsideType || !bytes.Equal(kept[0].Payload, message.Body) {
 			t.Fatalf("%s, what is parked is %v, want the message\n%s", when, kept, s.Logged())
 		}
 	}
 	for name, take := range map[string]func(context.Context, broker.Message) error{
-		"an inbox": relay.To(s.inbox, secret), "work first": relay.To(s.first, secret),
+		"an inbox": relay.To(s.Inbox, secret), "work first": relay.To(s.First, secret),
 	} {
 		if err := take(t.Context(), message); err != nil {
 			t.Fatal(err)
 		}
 		wantKept("received by " + name)
 	}
-	if n, err := s.inbox.Requeue(t.Context(), idem.Filter{}); n != 1 || err != nil {
+	if n, err := s.Inbox.Requeue(t.Context(), idem.Filter{}); n != 1 || err != nil {
 		t.Fatalf("Requeue = %d, %v, want 1", n, err)
 	}
-	s.drain(1)
+	s.Drain(1)
 	wantKept("requeued")
 	if diff := cmp.Diff([]idem.Outcome{idem.Parked, idem.Duplicate, idem.Parked}, s.Outcomes()); diff != "" {
 		t.Error("outcomes (-want +got):\n" + diff)
@@ -119,20 +119,20 @@ func TestMessageThatIsSetAsideReachesNoHandlerOfAllTypes(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	idem.HandleOthers(&s.Notes.Routes, func(string) bool { return true }, testkit.Pay)
-	for _, receiver := range []idem.Receiver{s.inbox, s.first} {
+	for _, receiver := range []idem.Receiver{s.Inbox, s.First} {
 		if err := relay.To(receiver, secret)(t.Context(), broker.Message{Body: []byte(testkit.Paid("e1"))}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n, err := s.first.Replay(t.Context(), idem.Filter{}); n.Done != 0 || err != nil {
+	if n, err := s.First.Replay(t.Context(), idem.Filter{}); n.Done != 0 || err != nil {
 		t.Errorf("Replay = %+v, %v, want nothing done", n, err)
 	}
-	if n, err := s.inbox.Requeue(t.Context(), idem.Filter{}); n != 1 || err != nil {
+	if n, err := s.Inbox.Requeue(t.Context(), idem.Filter{}); n != 1 || err != nil {
 		t.Errorf("Requeue = %d, %v, want 1", n, err)
 	}
-	s.drain(1)
+	s.Drain(1)
 	s.WantEffects(0)
-	s.wantStates(map[idem.State]int{idem.StateParked: 1})
+	wantStates(s, map[idem.State]int{idem.StateParked: 1})
 }
 
 // A provider without event ids has its bodies name its events.
@@ -141,45 +141,45 @@ func TestMessageThatIsSetAsideHasTheIDOfNoEvent(t *testing.T) {
 	s := newApp(t)
 	s.On(testkit.Pay)
 	body := []byte(testkit.Paid("e1"))
-	if err := relay.To(s.inbox, secret)(t.Context(), broker.Message{Body: body}); err != nil {
+	if err := relay.To(s.Inbox, secret)(t.Context(), broker.Message{Body: body}); err != nil {
 		t.Fatal(err)
 	}
-	if o, err := s.inbox.Accept(t.Context(), idem.Event{Type: "paid", Payload: body}); o != idem.Pending || err != nil {
+	if o, err := s.Inbox.Accept(t.Context(), idem.Event{Type: "paid", Payload: body}); o != idem.Pending || err != nil {
 		t.Errorf("the genuine event is %s, %v, want pending", o, err)
 	}
-	s.drain(1)
+	s.Drain(1)
 	s.WantEffects(1)
 }
 
 func TestMessageOfAnotherSourceIsSetAside(t *testing.T) {
 	t.Parallel()
-	b := &fakeBroker{}
+	b := &testkit.Broker{}
 	s, _ := newRelayApp(t, b)
-	s.wantAnswer(testkit.Paid("e1"), http.StatusOK)
+	s.WantAnswer(testkit.Paid("e1"), http.StatusOK)
 	shop := outbox.New(s.Pool, "shop", b)
-	if err := relay.To(shop, secret)(t.Context(), b.published[0]); err != nil {
+	if err := relay.To(shop, secret)(t.Context(), b.Published()[0]); err != nil {
 		t.Fatalf("the message would block its queue: %v", err)
 	}
-	s.wantStates(map[idem.State]int{idem.StateParked: 1})
+	wantStates(s, map[idem.State]int{idem.StateParked: 1})
 }
 
 // A consumer group has lost its offsets, or somebody who may write to the topic
 // publishes once more what he has read there.
 func TestMessageWhoseEventIsForgottenHasNoSecondEffect(t *testing.T) {
 	t.Parallel()
-	b := &fakeBroker{}
+	b := &testkit.Broker{}
 	s, _ := newRelayApp(t, b)
-	s.wantAnswer(testkit.Paid("e1"), http.StatusOK)
-	take := relay.To(s.inbox, secret)
-	if err := take(t.Context(), b.published[0]); err != nil {
+	s.WantAnswer(testkit.Paid("e1"), http.StatusOK)
+	take := relay.To(s.Inbox, secret)
+	if err := take(t.Context(), b.Published()[0]); err != nil {
 		t.Fatal(err)
 	}
-	s.drain(1)
+	s.Drain(1)
 	s.Exec(`update idem_events set received_at = '2020-01-01'`)
 	var forgotten int64
 	for range 2 { // what is old by the first run is forgotten by the second, a day later
 		s.Exec(`update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`)
-		n, err := s.inbox.Prune(t.Context())
+		n, err := s.Inbox.Prune(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,29 +188,29 @@ func TestMessageWhoseEventIsForgottenHasNoSecondEffect(t *testing.T) {
 	if forgotten != 1 {
 		t.Fatalf("two runs of Prune forget %d, want 1", forgotten)
 	}
-	s.inbox.Retention.Events, s.inbox.Retention.AllowProcessingTwice = time.Nanosecond, true // the message is older
+	s.Inbox.Retention.Events, s.Inbox.Retention.AllowProcessingTwice = time.Nanosecond, true // the message is older
 	for range 2 {
-		if err := take(t.Context(), b.published[0]); err != nil {
+		if err := take(t.Context(), b.Published()[0]); err != nil {
 			t.Fatalf("the message would block its queue: %v", err)
 		}
 	}
-	s.drain(0)
+	s.Drain(0)
 	s.WantEffects(1)
-	s.wantStates(map[idem.State]int{idem.StateParked: 1})
+	wantStates(s, map[idem.State]int{idem.StateParked: 1})
 }
 
 // A wrong secret must not pass for a quiet day, and what it costs has an end.
 func TestWhatIsSetAsideMakesHealthRedAndIsNeverForgotten(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	take := relay.To(s.inbox, secret)
+	take := relay.To(s.Inbox, secret)
 	for n := range 3 {
 		if err := take(t.Context(), broker.Message{Body: fmt.Append(nil, "a stranger's ", n)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	parked := check.Result{}
-	for _, c := range health.New(s.inbox).Report().Checks {
+	for _, c := range health.New(s.Inbox).Report().Checks {
 		if c.Name == "parked" {
 			parked = c
 		}
@@ -221,7 +221,7 @@ func TestWhatIsSetAsideMakesHealthRedAndIsNeverForgotten(t *testing.T) {
 	s.Exec(`update idem_events set received_at = '2020-01-01'`)
 	for range 2 {
 		s.Exec(`update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`)
-		if n, err := s.inbox.Prune(t.Context()); n != 0 || err != nil {
+		if n, err := s.Inbox.Prune(t.Context()); n != 0 || err != nil {
 			t.Errorf("Prune = %d, %v, want nothing forgotten", n, err)
 		}
 	}
@@ -230,7 +230,7 @@ func TestWhatIsSetAsideMakesHealthRedAndIsNeverForgotten(t *testing.T) {
 func TestMessagesStayInTheBrokerWhereAThousandAreSetAside(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	take := relay.To(s.inbox, secret)
+	take := relay.To(s.Inbox, secret)
 	if err := take(t.Context(), broker.Message{Body: []byte("a stranger's")}); err != nil {
 		t.Fatal(err)
 	}
@@ -249,21 +249,21 @@ func TestMessagesOfAWrongSecretComeBackWithTheRightOne(t *testing.T) {
 	for _, mode := range []string{"an inbox", "work first"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			b := &fakeBroker{}
+			b := &testkit.Broker{}
 			s, _ := newRelayApp(t, b)
-			var to idem.Receiver = s.inbox
+			var to idem.Receiver = s.Inbox
 			if mode == "work first" {
-				to = s.first
+				to = s.First
 			}
 			for _, id := range []string{"e1", "e2", "e3"} {
-				s.wantAnswer(testkit.Paid(id), http.StatusOK)
+				s.WantAnswer(testkit.Paid(id), http.StatusOK)
 			}
-			for _, m := range append(b.published, broker.Message{Body: []byte("a stranger's")}) {
+			for _, m := range append(b.Published(), broker.Message{Body: []byte("a stranger's")}) {
 				if err := relay.To(to, wrong)(t.Context(), m); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := relay.To(to, secret)(t.Context(), b.published[1]); err != nil { // came again meanwhile
+			if err := relay.To(to, secret)(t.Context(), b.Published()[1]); err != nil { // came again meanwhile
 				t.Fatal(err)
 			}
 			if r, err := relay.Readmit(t.Context(), to, idem.Filter{}, wrong); r.Accepted != 0 || r.Left != 4 || r.Why == nil || !strings.Contains(r.Why.Error(), "secret") || err != nil {
@@ -275,28 +275,28 @@ func TestMessagesOfAWrongSecretComeBackWithTheRightOne(t *testing.T) {
 				}
 			}
 			if mode == "an inbox" {
-				s.drain(3)
+				s.Drain(3)
 			}
 			s.WantEffects(3)
-			s.wantStates(map[idem.State]int{idem.StateDone: 3, idem.StateDiscarded: 3, idem.StateParked: 1})
+			wantStates(s, map[idem.State]int{idem.StateDone: 3, idem.StateDiscarded: 3, idem.StateParked: 1})
 		})
 	}
 }
 
 func TestMessageWhoseHandlerFailsStaysSetAside(t *testing.T) {
 	t.Parallel()
-	b := &fakeBroker{}
+	b := &testkit.Broker{}
 	s, _ := newRelayApp(t, b)
-	s.wantAnswer(testkit.Paid("e1"), http.StatusOK)
+	s.WantAnswer(testkit.Paid("e1"), http.StatusOK)
 	s.Exec(`alter table effects rename to none`)
-	if err := relay.To(s.first, "another secret, of thirty-two characters")(t.Context(), b.published[0]); err != nil {
+	if err := relay.To(s.First, "another secret, of thirty-two characters")(t.Context(), b.Published()[0]); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := relay.Readmit(t.Context(), s.first, idem.Filter{}, secret); r.Accepted != 0 || r.Left != 1 || err == nil || !strings.Contains(err.Error(), "effects") {
+	if r, err := relay.Readmit(t.Context(), s.First, idem.Filter{}, secret); r.Accepted != 0 || r.Left != 1 || err == nil || !strings.Contains(err.Error(), "effects") {
 		t.Errorf("Readmit = %+v, %v", r, err)
 	}
 	s.Exec(`alter table none rename to effects`)
-	if r, err := relay.Readmit(t.Context(), s.first, idem.Filter{}, secret); r.Accepted != 1 || r.Left != 0 || err != nil {
+	if r, err := relay.Readmit(t.Context(), s.First, idem.Filter{}, secret); r.Accepted != 1 || r.Left != 0 || err != nil {
 		t.Errorf("Readmit = %+v, %v", r, err)
 	}
 	s.WantEffects(1)
@@ -305,23 +305,23 @@ func TestMessageWhoseHandlerFailsStaysSetAside(t *testing.T) {
 // The messages that a person was shown, and no others.
 func TestReadmitTakesOnlyTheMessagesOfItsFilter(t *testing.T) {
 	t.Parallel()
-	b := &fakeBroker{}
+	b := &testkit.Broker{}
 	s, _ := newRelayApp(t, b)
-	take := relay.To(s.inbox, "another secret, of thirty-two characters")
+	take := relay.To(s.Inbox, "another secret, of thirty-two characters")
 	for _, id := range []string{"e1", "e2", "e3"} {
-		s.wantAnswer(testkit.Paid(id), http.StatusOK)
+		s.WantAnswer(testkit.Paid(id), http.StatusOK)
 	}
-	for _, m := range b.published[:2] {
+	for _, m := range b.Published()[:2] {
 		if err := take(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	plan, err := operator.New(s.inbox, "ana").PlanReplay(t.Context(), idem.Filter{Types: []string{relay.SetAsideType}})
+	plan, err := operator.New(s.Inbox, "ana").PlanReplay(t.Context(), idem.Filter{Types: []string{relay.SetAsideType}})
 	if err != nil || plan.Count != 2 {
 		t.Fatalf("%d events are seen, %v, want two", plan.Count, err)
 	}
 	seen := plan.Filter
-	if err := take(t.Context(), b.published[2]); err != nil {
+	if err := take(t.Context(), b.Published()[2]); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -334,7 +334,7 @@ func TestReadmitTakesOnlyTheMessagesOfItsFilter(t *testing.T) {
 		{"all that were shown, of which one is left", seen, 1},
 		{"the zero filter", idem.Filter{}, 1},
 	} {
-		if r, err := relay.Readmit(t.Context(), s.inbox, c.filter, secret); r.Accepted != c.want || r.Left != 0 || err != nil {
+		if r, err := relay.Readmit(t.Context(), s.Inbox, c.filter, secret); r.Accepted != c.want || r.Left != 0 || err != nil {
 			t.Errorf("%s: %+v, %v, want %d accepted", c.why, r, err, c.want)
 		}
 	}
@@ -343,16 +343,16 @@ func TestReadmitTakesOnlyTheMessagesOfItsFilter(t *testing.T) {
 func TestReadmitWithoutAUsableSecretIsAnErrorAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	if err := relay.To(s.inbox, secret)(t.Context(), broker.Message{Body: []byte("a stranger's")}); err != nil {
+	if err := relay.To(s.Inbox, secret)(t.Context(), broker.Message{Body: []byte("a stranger's")}); err != nil {
 		t.Fatal(err)
 	}
 	for says, secrets := range map[string][]string{
 		"relay: Readmit has no secret":                              nil,
 		"relay: a secret of Readmit has 5 characters, and needs 32": {secret, "short"},
 	} {
-		if r, err := relay.Readmit(t.Context(), s.inbox, idem.Filter{}, secrets...); r != (relay.Readmitted{}) || err == nil || !strings.HasPrefix(err.Error(), says) {
+		if r, err := relay.Readmit(t.Context(), s.Inbox, idem.Filter{}, secrets...); r != (relay.Readmitted{}) || err == nil || !strings.HasPrefix(err.Error(), says) {
 			t.Errorf("Readmit = %+v, %v, want %q", r, err, says)
 		}
 	}
-	s.wantStates(map[idem.State]int{idem.StateParked: 1})
+	wantStates(s, map[idem.State]int{idem.StateParked: 1})
 }

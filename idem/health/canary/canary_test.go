@@ -1,4 +1,4 @@
-package promises_test
+package canary_test
 
 import (
 	"bytes"
@@ -23,54 +23,57 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health/canary"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/port"
 	"github.com/paghooks/paghooks/internal/testkit"
 )
 
+func TestMain(m *testing.M) { testkit.Main(m) }
+
 func TestCanaryProvesThatPostgresTakesWritesAndStoresNothing(t *testing.T) {
 	t.Parallel()
-	s := newApp(t)
-	s.exec(`create table writes (n serial); create sequence marks;
+	s := testkit.NewShop(t)
+	s.Exec(`create table writes (n serial); create sequence marks;
 		create function count_mark() returns trigger language plpgsql as $$ begin perform nextval('marks'); return new; end $$;
 		create trigger count_mark before insert on idem_events for each row execute function count_mark()`)
-	s.on(func(context.Context, pgx.Tx, *note) error { panic("a handler of the application ran") })
-	s.first.KeepPayloads = true
-	s.openInbox()
-	server := httptest.NewServer(s.inbox)
+	s.On(func(context.Context, pgx.Tx, *testkit.Note) error { panic("a handler of the application ran") })
+	s.First.KeepPayloads = true
+	s.OpenInbox()
+	server := httptest.NewServer(s.Inbox)
 	t.Cleanup(server.Close)
-	for mode, url := range map[string]string{"work first": s.url, "answer first": server.URL} {
+	for mode, url := range map[string]string{"work first": s.URL, "answer first": server.URL} {
 		if err := newCanary(url, "right").Send(t.Context()); err != nil {
 			t.Errorf("%s: %v", mode, err)
 		}
 	}
-	if n := queryOne[int](s, `select last_value from marks where is_called`); n != 2 { // sequences are not rolled back
+	if n := testkit.QueryOne[int](s, s.Pool, `select last_value from marks where is_called`); n != 2 { // sequences are not rolled back
 		t.Errorf("%d records were written and rolled back, want 2", n)
 	}
-	s.wantContents([]string{})
-	if seen := s.outcomes(); len(seen) != 0 {
+	s.WantContents([]string{})
+	if seen := s.Outcomes(); len(seen) != 0 {
 		t.Errorf("canaries are counted as deliveries: %v", seen)
 	}
 }
 
 func TestCanarySaysWhatIsWrongAndNoSecret(t *testing.T) {
 	t.Parallel()
-	s := newApp(t)
-	closed, err := pgxpool.New(t.Context(), "postgres://u@"+strings.TrimPrefix(gone(t), "http://")+"/db?connect_timeout=1")
+	s := testkit.NewShop(t)
+	closed, err := pgxpool.New(t.Context(), "postgres://u@"+strings.TrimPrefix(port.Gone(t), "http://")+"/db?connect_timeout=1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(closed.Close)
-	withoutPostgres := newFirst(closed, s.notes)
+	withoutPostgres := testkit.NewFirst(closed, s.Notes)
 	withoutPostgres.Logger = nil
-	readOnly := openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on" })
-	cannotWrite := newFirst(readOnly, s.notes)
+	readOnly := testkit.OpenPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on" })
+	cannotWrite := testkit.NewFirst(readOnly, s.Notes)
 	cannotWrite.Logger = nil
 	for reason, c := range map[string]struct {
 		address, token, want string
 	}{
-		"a wrong token":            {s.url, "secret-1", "refused it with 401 (wrong_token): give the canary the token"},
-		"no token":                 {s.url, "", "refused it with 401 (missing_token)"},
-		"a program without token":  {s.url, "none", "has no token or secret to verify with"},
-		"nobody listens":           {gone(t), "right", "there was no answer: see whether the application runs"},
+		"a wrong token":            {s.URL, "secret-1", "refused it with 401 (wrong_token): give the canary the token"},
+		"no token":                 {s.URL, "", "refused it with 401 (missing_token)"},
+		"a program without token":  {s.URL, "none", "has no token or secret to verify with"},
+		"nobody listens":           {port.Gone(t), "right", "there was no answer: see whether the application runs"},
 		"Postgres is unavailable":  {answering(t, withoutPostgres.ServeHTTP), "right", "could not write to Postgres"},
 		"Postgres takes no writes": {answering(t, cannotWrite.ServeHTTP), "right", "could not write to Postgres"},
 		"a proxy's page":           {answering(t, says(502, "\n<html>Bad Gateway</html>")), "right", "answered with 502 and a page of HTML"},
@@ -160,10 +163,10 @@ func TestCanaryMakesANewConnectionEachTime(t *testing.T) {
 
 func TestCanaryThatIsNoDryRunIsAnUnknownEvent(t *testing.T) {
 	t.Parallel()
-	s := newApp(t)
+	s := testkit.NewShop(t)
 	dropping := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del(idem.DryRunHeader)
-		s.first.ServeHTTP(w, r)
+		s.First.ServeHTTP(w, r)
 	})
 	c := newCanary(dropping, "right")
 	for range 3 {
@@ -171,13 +174,13 @@ func TestCanaryThatIsNoDryRunIsAnUnknownEvent(t *testing.T) {
 			t.Errorf("Send = %v", err)
 		}
 	}
-	s.wantState("canary-1", idem.StateUnhandled)
-	if n := queryOne[int](s, `select count(*) from idem_events`); n != 1 {
+	s.WantState("canary-1", idem.StateUnhandled)
+	if n := testkit.QueryOne[int](s, s.Pool, `select count(*) from idem_events`); n != 1 {
 		t.Errorf("%d events are stored of 3 deliveries, want 1", n)
 	}
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Unhandled: 1})
-	got, err := s.first.DryReplay(t.Context(), idem.Filter{})
-	if want := (idem.Replayed{Unhandled: 1}); counted(got) != counted(want) || err != nil {
+	s.WantReplayed(idem.Filter{}, idem.Replayed{Unhandled: 1})
+	got, err := s.First.DryReplay(t.Context(), idem.Filter{})
+	if want := (idem.Replayed{Unhandled: 1}); testkit.Counted(got) != testkit.Counted(want) || err != nil {
 		t.Errorf("DryReplay = %+v, %v, want %+v", got, err, want)
 	}
 	if c.Last().Failures != 3 {
@@ -274,7 +277,7 @@ func TestCanaryThatMakesNoSenseDoesNotRun(t *testing.T) {
 
 func TestServeRunsACanaryAndStopsItFirst(t *testing.T) {
 	t.Parallel()
-	s := newInboxApp(t)
+	s := testkit.NewInboxShop(t)
 	mux := http.NewServeMux()
 	var deliveries atomic.Int32
 	second := make(chan struct{})
@@ -282,16 +285,16 @@ func TestServeRunsACanaryAndStopsItFirst(t *testing.T) {
 		if deliveries.Add(1) == 2 {
 			close(second)
 		}
-		s.inbox.ServeHTTP(w, r)
+		s.Inbox.ServeHTTP(w, r)
 	})
-	address := testkit.FreeAddress(t)
+	address := port.Address(t)
 	c := newCanary("http://"+address+"/hooks", "right")
 	c.Every = time.Millisecond
-	mux.Handle("GET /health/webhooks", s.newHealth(s.inbox, c))
+	mux.Handle("GET /health/webhooks", s.NewHealth(s.Inbox, c))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- idem.Serve(ctx, &http.Server{Addr: address, Handler: mux}, s.inbox, c) }()
+	go func() { ended <- idem.Serve(ctx, &http.Server{Addr: address, Handler: mux}, s.Inbox, c) }()
 	select {
 	case <-second: // so that the first has its result
 		if last := c.Last(); last.At.IsZero() || last.Err != nil {
@@ -299,7 +302,7 @@ func TestServeRunsACanaryAndStopsItFirst(t *testing.T) {
 		}
 	case err := <-ended:
 		t.Fatalf("Serve = %v", err)
-	case <-time.After(patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("no canary was delivered")
 	}
 	resp, err := http.Get("http://" + address + "/health/webhooks")
@@ -314,7 +317,7 @@ func TestServeRunsACanaryAndStopsItFirst(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if err := idem.Serve(t.Context(), &http.Server{Addr: "127.0.0.1:0"}, s.inbox, newCanary("", "right")); err == nil || !strings.Contains(err.Error(), "address of notes is empty") {
+	if err := idem.Serve(t.Context(), &http.Server{Addr: "127.0.0.1:0"}, s.Inbox, newCanary("", "right")); err == nil || !strings.Contains(err.Error(), "address of notes is empty") {
 		t.Errorf("Serve = %v", err)
 	}
 }
@@ -341,23 +344,6 @@ func newCanary(address, token string) *canary.Canary {
 }
 
 const canaryBody = `{"id":"canary-1","type":"` + canary.EventType + `"}`
-
-// gone is an address where nobody listens: it is the client's end of a connection, so that no other test
-// is given its port.
-func gone(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return "http://" + c.LocalAddr().String()
-}
 
 func answering(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()

@@ -1,0 +1,67 @@
+package testkit
+
+import (
+	"context"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+// Listed returns the events that List of First yields.
+func (s *Shop) Listed(f idem.Filter) (all []idem.StoredEvent) {
+	s.Helper()
+	for stored, err := range s.First.List(s.Context(), f) {
+		if err != nil {
+			s.Fatal(err)
+		}
+		all = append(all, stored)
+	}
+	return all
+}
+
+// WantReplayed replays events, and checks how many came to what.
+func (s *Shop) WantReplayed(f idem.Filter, want idem.Replayed) {
+	s.Helper()
+	got, err := s.First.Replay(s.Context(), f)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if diff := cmp.Diff(Counted(want), Counted(got)); diff != "" {
+		s.Error("Replay: done, failed, unhandled, left (-want +got):\n" + diff)
+	}
+}
+
+// Counted returns the counts of a replay: done, failed, unhandled, left.
+func Counted(r idem.Replayed) [4]int { return [4]int{r.Done, r.Failed, r.Unhandled, r.Left} }
+
+// WantDiscarded discards events of Inbox, and checks how many.
+func (s *Shop) WantDiscarded(f idem.Filter, reason string, want int64) {
+	s.Helper()
+	if n, err := s.Inbox.Discard(s.Context(), f, reason); n != want || err != nil {
+		s.Errorf("Discard = %d, %v, want %d", n, err, want)
+	}
+}
+
+// Acted does what is planned, and returns how many events it was done to.
+func Acted(ctx context.Context, reason string) func(*operator.Plan, error) (int64, error) {
+	return func(p *operator.Plan, err error) (int64, error) {
+		if err != nil {
+			return 0, err
+		}
+		r, err := p.Do(ctx, reason)
+		return r.Acted, err
+	}
+}
+
+// Replayed does the same with a replay, and returns its sum.
+func Replayed(ctx context.Context, reason string) func(*operator.Plan, error) (idem.Replayed, error) {
+	return func(p *operator.Plan, err error) (idem.Replayed, error) {
+		if err != nil {
+			return idem.Replayed{}, err
+		}
+		r, err := p.Do(ctx, reason)
+		return r.Replayed, err
+	}
+}
