@@ -24,7 +24,7 @@
 //	model model_rules                 // random histories, which the same model foretells
 //	hostile panics mistakes           // strangers, and handlers that make mistakes
 //	handler_tx hooks isolation timeouts // a handler's transaction, what follows it, every isolation level, every wait
-//	replay requeue list rescope import prune private operator // operations on stored events, and their trail
+//	replay requeue list rescope import prune private // operations on stored events; what a person does with them is in idem/oncall/operator
 //	health_red health canary serve outage_log // what is red, what is logged, how a program starts and stops
 //	migrate schema privileges         // the tables, by whom, and in which order rows are read
 //	cost bench                        // what an event costs

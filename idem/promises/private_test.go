@@ -397,8 +397,8 @@ func TestTheAuditTrailSaysWhoErasedWhatWithoutAWordOfIt(t *testing.T) {
 	for n := range want {
 		want[n].Actor, want[n].Source = "ana@shop", "notes"
 	}
-	trail := s.trail()
-	if diff := cmp.Diff(want, trail, anyTime); diff != "" {
+	trail := s.Trail()
+	if diff := cmp.Diff(want, trail, testkit.AnyTime); diff != "" {
 		t.Error("the trail (-want +got):\n" + diff)
 	}
 	keys, err := ana.ActionEvents(t.Context(), trail[2].ID)
@@ -431,7 +431,7 @@ func TestTheAuditTrailHasNoHandlersErrorAlsoWhereItsSessionWasEnded(t *testing.T
 			t.Errorf("Replay = %+v, %v, want one failed", r, err)
 		}
 	}
-	for _, a := range s.trail() {
+	for _, a := range s.Trail() {
 		if want := "0 done, 1 failed, 0 without a handler; first failure: paid bad1"; a.Result != want {
 			t.Errorf("the trail says %q, want %q", a.Result, want)
 		}
@@ -563,7 +563,7 @@ func placesOf(t *testing.T, section string) (places []string) {
 func (s *app) erase(ana *operator.Operator, want string, ids ...string) {
 	s.Helper()
 	n, err := acted(s.Context(), "request 17")(ana.PlanErase(s.Context(), idem.Filter{IDs: ids}))
-	trail := s.trail()
+	trail := s.Trail()
 	if got := trail[len(trail)-1].Result; got != want || !strings.HasPrefix(want, fmt.Sprint(n)) || err != nil {
 		s.Errorf("an erase of %q: %d, %v, %q, want %q", ids, n, err, got, want)
 	}

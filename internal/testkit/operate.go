@@ -2,8 +2,11 @@ package testkit
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
@@ -65,3 +68,27 @@ func Replayed(ctx context.Context, reason string) func(*operator.Plan, error) (i
 		return r.Replayed, err
 	}
 }
+
+// Trail returns the audit trail, the oldest action first. It reads page by page.
+func (s *Shop) Trail() (all []operator.Action) {
+	s.Helper()
+	for before := int64(0); ; {
+		page, err := operator.New(s.First, "").Actions(s.Context(), before, 2)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if len(page) == 0 {
+			slices.Reverse(all)
+			return all
+		}
+		for _, a := range page {
+			if a.Result != "" && (a.EndedAt.Before(a.At) || time.Since(a.At) > time.Hour) {
+				s.Errorf("an action began at %s and ended at %s", a.At, a.EndedAt)
+			}
+		}
+		before, all = page[len(page)-1].ID, append(all, page...)
+	}
+}
+
+// AnyTime leaves out what differs from run to run, in a comparison of actions.
+var AnyTime = cmpopts.IgnoreFields(operator.Action{}, "ID", "At", "EndedAt")

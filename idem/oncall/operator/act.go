@@ -200,7 +200,10 @@ func (o *Operator) planNote(ctx context.Context, p *Plan, f idem.Filter, yes boo
 			n = int64(len(keys))
 			return on.record(ctx, tx, keys, fmt.Sprintf("%d %sd", n, p.Action), p.Action+"d")
 		})
-		return n, err
+		if err != nil {
+			return 0, fmt.Errorf("operator: %s: %w", p.Action, err)
+		}
+		return n, nil
 	})
 }
 

@@ -1,6 +1,6 @@
 //go:build long
 
-package promises_test
+package operator_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // What changes all events in one transaction records that in it. A stop that was asked for before
@@ -21,14 +22,14 @@ import (
 func TestDiscardThatSomebodyStopsChangesNothing(t *testing.T) {
 	t.Parallel()
 	const stop = `update idem_audit set stopped_by = 'bob' where ended_at is null`
-	for name, stopAndLetGo := range map[string]func(s *app, events pgx.Tx, ended <-chan error) error{
-		"while it waits for its events": func(s *app, events pgx.Tx, ended <-chan error) error {
+	for name, stopAndLetGo := range map[string]func(s *testkit.Shop, events pgx.Tx, ended <-chan error) error{
+		"while it waits for its events": func(s *testkit.Shop, events pgx.Tx, ended <-chan error) error {
 			s.Exec(stop)
 			err := <-ended // it is noticed before the events are free
 			_ = events.Rollback(s.Context())
 			return err
 		},
-		"before it is recorded": func(s *app, events pgx.Tx, ended <-chan error) error {
+		"before it is recorded": func(s *testkit.Shop, events pgx.Tx, ended <-chan error) error {
 			stopping, err := s.Pool.Begin(s.Context())
 			if err == nil {
 				_, err = stopping.Exec(s.Context(), stop)
@@ -46,9 +47,9 @@ func TestDiscardThatSomebodyStopsChangesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newApp(t)
-			s.Deploy(func(*notes) {})
-			s.WantAnswer(paid("e2"), 200) // unhandled
+			s := testkit.NewShop(t)
+			s.Deploy(func(*testkit.Source) {})
+			s.WantAnswer(testkit.Paid("e2"), 200) // unhandled
 			events, err := s.Pool.Begin(t.Context())
 			if err == nil {
 				_, err = events.Exec(t.Context(), `lock table idem_events in exclusive mode`)
@@ -58,7 +59,7 @@ func TestDiscardThatSomebodyStopsChangesNothing(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() {
-				_, err := acted(t.Context(), "a test")(operator.New(s.First, "ana").PlanDiscard(t.Context(), idem.Filter{IDs: []string{"e2"}}))
+				_, err := testkit.Acted(t.Context(), "a test")(operator.New(s.First, "ana").PlanDiscard(t.Context(), idem.Filter{IDs: []string{"e2"}}))
 				ended <- err
 			}()
 			s.Until(`select exists (select from pg_locks where not granted and relation = 'idem_events'::regclass)`)
@@ -66,7 +67,7 @@ func TestDiscardThatSomebodyStopsChangesNothing(t *testing.T) {
 				t.Errorf("Discard = %v, want that bob has stopped it", err)
 			}
 			s.WantState("e2", idem.StateUnhandled)
-			if got := queryOne[string](s, `select result from idem_audit order by id desc limit 1`); got != "stopped by bob" {
+			if got := testkit.QueryOne[string](t, s.Pool, `select result from idem_audit order by id desc limit 1`); got != "stopped by bob" {
 				t.Errorf("its result is %q", got)
 			}
 		})
@@ -77,17 +78,17 @@ func TestDiscardThatSomebodyStopsChangesNothing(t *testing.T) {
 func TestReplayGoesOnAfterTheNetworkForgetsItsNote(t *testing.T) {
 	t.Parallel()
 	proxy := new(pgproxy.Proxy)
-	s := openApp(t, openPool(t, idemtest.URL(t), proxy.Through))
-	s.Deploy(func(*notes) {})
+	s := testkit.OpenShop(t, testkit.OpenPool(t, idemtest.URL(t), proxy.Through))
+	s.Deploy(func(*testkit.Source) {})
 	for _, id := range []string{"e1", "e2"} {
-		s.WantAnswer(paid(id), 200) // unhandled
+		s.WantAnswer(testkit.Paid(id), 200) // unhandled
 	}
-	s.Deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) })
+	s.Deploy(func(n *testkit.Source) { idem.Handle(&n.Routes, "paid", testkit.Pay) })
 	forget := sync.OnceFunc(proxy.Forget)
 	s.First.Observe = func(context.Context, idem.Observation) { forget() }
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	if r, err := replayed(ctx, "")(operator.New(s.First, "ana").PlanReplay(ctx, idem.Filter{})); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
+	if r, err := testkit.Replayed(ctx, "")(operator.New(s.First, "ana").PlanReplay(ctx, idem.Filter{})); testkit.Counted(r) != testkit.Counted(idem.Replayed{Done: 2}) || err != nil {
 		t.Error(r, err)
 	}
 	s.WantEffects(2)
