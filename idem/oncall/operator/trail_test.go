@@ -137,24 +137,11 @@ func TestAnEventHasTheActionsThatTouchedItAndWhatTheyDid(t *testing.T) {
 	s.WorkersElsewhere("notes")
 	ana := operator.New(s.Inbox, "ana")
 	one, two := idem.Filter{IDs: []string{"bad1"}}, idem.Filter{IDs: []string{"bad2"}}
-	do := func(err error) {
-		t.Helper()
-		if err != nil {
+	for _, plan := range []planner{on(replay, one), on(dryReplay, idem.Filter{}), on(acknowledge, one), on(requeue, one), on(discard, two), on(erase, two)} {
+		if _, err := testkit.Acted(t.Context(), "a test")(plan(ana, t.Context())); err != nil {
 			t.Error(err)
 		}
 	}
-	_, err := testkit.Replayed(t.Context(), "")(ana.PlanReplay(t.Context(), one))
-	do(err)
-	_, err = testkit.Replayed(t.Context(), "")(ana.PlanDryReplay(t.Context(), idem.Filter{}))
-	do(err)
-	_, err = testkit.Acted(t.Context(), "")(ana.PlanAcknowledge(t.Context(), one))
-	do(err)
-	_, err = testkit.Acted(t.Context(), "")(ana.PlanRequeue(t.Context(), one))
-	do(err)
-	_, err = testkit.Acted(t.Context(), "a test")(ana.PlanDiscard(t.Context(), two))
-	do(err)
-	_, err = testkit.Acted(t.Context(), "request 1")(ana.PlanErase(t.Context(), two))
-	do(err)
 	for id, want := range map[string][]string{
 		"bad1": {"requeue requeued", "acknowledge acknowledged", "dry replay failed", "replay failed"},
 		"bad2": {"erase erased", "discard discarded", "dry replay failed"},

@@ -169,7 +169,7 @@ func TestEachVerbIsDoneToTheEventsOfItsPlanAndTheTrailSaysWhat(t *testing.T) {
 			trail:  `erase (5 by row key) "noise", 4 events: 4 erased; 1 left alone: being processed or changed`, outcomes: "late1 erased, late2 erased, new4 erased, ok0 erased",
 		},
 		"readmit": {
-			reason: "what the secret verifies is stored for the workers, once", plan: readmit, before: setAside, meanwhile: func(s *night) {
+			reason: "what the secret verifies is stored for the workers, once", plan: readmit, before: func(s *night) { setAside(s); s.WorkersElsewhere("notes") }, meanwhile: func(s *night) {
 				s.Exec(`update idem_events set state = 'discarded' where event = 'notes//given-up'; delete from idem_payloads where event = 'notes//given-up'`)
 				aside(s, "came-since", broker.Message{Body: []byte("came since")})
 			},
@@ -238,7 +238,6 @@ func working(s *night) {
 // setAside stores three messages that a consumer with a wrong secret could not verify: one is genuine, one is none, and
 // one is given up later.
 func setAside(s *night) {
-	s.WorkersElsewhere("notes")
 	var sealed broker.Message
 	r := relay.New(s.Notes, publisher(func(m broker.Message) { sealed = m }), relaySecret)
 	r.Logger = s.Logger()
@@ -282,108 +281,4 @@ func aged(s *night) {
 // paused has bob have paused what resume is about.
 func paused(s *night) {
 	s.Exec(`insert into idem_pauses (source, type, key, until, actor, reason) values ('notes', 'paid', '', now() + interval '1 hour', 'bob', 'the bank is away')`)
-}
-
-// each is a planner of each verb, of an event that it can be done to.
-var each = map[string]planner{
-	"replay": on(replay, idem.Filter{}), "dry replay": on(dryReplay, idem.Filter{}), "requeue": on(requeue, idem.Filter{}), "discard": on(discard, idem.Filter{}),
-	"acknowledge": on(acknowledge, idem.Filter{}), "unacknowledge": on(unacknowledge, idem.Filter{}), "erase": on(erase, idem.Filter{IDs: []string{"ok0"}}),
-	"readmit": readmit, "prune": prune, "rescope": rescope, "pause": pause, "resume": resume, "rerun": rerun,
-}
-
-// wantNothingChanged plans and does, and checks that Do returns an error that says so, and that nothing is changed.
-func (s *night) wantNothingChanged(verb string, o *operator.Operator, says string) {
-	s.Helper()
-	o.RequeueWithoutWorkers = true
-	if s.Exec(`delete from idem_pauses`); verb == "resume" { // others are refused what is paused
-		paused(s)
-	}
-	p, err := each[verb](o, s.Context())
-	if err != nil {
-		s.Fatal(verb, err)
-	}
-	changes := s.changes()
-	pauses := testkit.QueryOne[int](s, s.Pool, `select count(*) from idem_pauses`)
-	if r, err := p.Do(s.Context(), "noise"); r.Acted != 0 || err == nil || !strings.Contains(err.Error(), says) {
-		s.Errorf("%s: it acted on %d events, %v, want an error with %q", verb, r.Acted, err, says)
-	}
-	if all := changes(); all != nil {
-		s.Errorf("%s: it changed %q", verb, all)
-	}
-	if n := testkit.QueryOne[int](s, s.Pool, `select count(*) from idem_pauses`); n != pauses {
-		s.Errorf("%s: there are %d pauses, and were %d", verb, n, pauses)
-	}
-}
-
-func TestWithoutANameOrATrailNoVerbDoesAnything(t *testing.T) {
-	t.Parallel()
-	s := newNight(t)
-	setAside(s)
-	aged(s)
-	for verb := range each {
-		s.wantNothingChanged(verb, operator.New(s.Inbox, ""), "give New who it acts for")
-	}
-	s.Exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'the disk is full'; end $$;
-		create trigger refuse before insert on idem_audit for each row execute function refuse()`)
-	for verb := range each {
-		s.wantNothingChanged(verb, operator.New(s.Inbox, "ana"), verb+" could not be recorded, and was not begun")
-	}
-}
-
-// An action whose change is not recorded has not happened.
-func TestChangeAndItsRecordAreOneTransaction(t *testing.T) {
-	t.Parallel()
-	s := newNight(t)
-	s.Exec(`update idem_payloads set acknowledged_at = now() where event like '%/bad3'`)
-	s.Exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'the disk is full'; end $$;
-		create trigger refuse before update on idem_audit for each row when (new.result ~ '^\d+ (requeu|discard|acknowledg|unacknowledg|eras)ed') execute function refuse()`)
-	for _, verb := range []string{"requeue", "discard", "acknowledge", "unacknowledge", "erase"} {
-		s.wantNothingChanged(verb, operator.New(s.Inbox, "ana"), "the disk is full")
-		if trail, _ := s.lastAction(); !strings.HasPrefix(trail, "ana "+verb+" ") || !strings.Contains(trail, "failed: ") {
-			t.Errorf("%s: the trail has %s", verb, trail)
-		}
-	}
-}
-
-// An action whose filter matches nothing is not one without a filter, and seven that became seven others are others.
-func TestWhatChoosesNothingOrNothingAnyMoreIsDoneToNothing(t *testing.T) {
-	t.Parallel()
-	s := newNight(t)
-	for verb, plan := range map[string]func(*operator.Operator, context.Context, idem.Filter) (*operator.Plan, error){
-		"replay": replay, "dry replay": dryReplay, "requeue": requeue, "discard": discard, "acknowledge": acknowledge, "unacknowledge": unacknowledge,
-	} {
-		ana := operator.New(s.Inbox, "ana")
-		ana.RequeueWithoutWorkers = true
-		for reason, f := range map[string]idem.Filter{"no such type": {Types: []string{"nothing"}}, "those of the plan have left": {IDs: []string{"late1", "bad3"}}} {
-			s.Exec(`update idem_events set state = 'parked' where event ~ '/(late1|bad3)$'; update idem_payloads set acknowledged_at = null`)
-			if verb == "unacknowledge" {
-				s.Exec(`update idem_payloads set acknowledged_at = now()`)
-			}
-			p, err := plan(ana, t.Context(), f)
-			if err != nil || p.Filter.Events == nil || p.Count != int64(len(f.IDs)) {
-				t.Fatalf("%s of %s: the plan is of %d events: %v, %v", verb, reason, p.Count, p.Filter.Events, err)
-			}
-			s.Exec(`update idem_events set state = 'discarded' where event ~ '/(late1|bad3)$'`)
-			changes := s.changes()
-			if r, err := p.Do(t.Context(), "noise"); r.Acted != 0 || err != nil {
-				t.Errorf("%s of %s: it acted on %d events, %v", verb, reason, r.Acted, err)
-			}
-			if all := changes(); all != nil {
-				t.Errorf("%s of %s: it changed %q", verb, reason, all)
-			}
-		}
-	}
-}
-
-// A page and a command show what was chosen.
-func TestAPlanNamesItsEventsInTheOrderOfArrival(t *testing.T) {
-	t.Parallel()
-	s := testkit.NewInboxShop(t)
-	s.On(testkit.RefuseBad)
-	s.Store(testkit.Letter("bad2", "2", 0), testkit.In("shop/1", testkit.Letter("bad1", "1", 0)))
-	s.Drain(2)
-	p, err := operator.New(s.Inbox, "").PlanDiscard(t.Context(), idem.Filter{Types: []string{"paid"}})
-	if diff := cmp.Diff([]string{"notes//bad2", "notes/shop%2F1/bad1"}, p.Filter.Events); diff != "" || err != nil {
-		t.Error(err, "the events (-want +got):\n"+diff)
-	}
 }
