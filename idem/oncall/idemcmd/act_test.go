@@ -2,6 +2,7 @@ package idemcmd
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/relay"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/testkit"
 )
@@ -188,3 +190,35 @@ func TestAReplayThatIsStoppedFromElsewhereSaysHowFarItCame(t *testing.T) {
 		says: "2 events of notes.\n…Replay these 2 events? [y/N] ", effect: "bad_5&77 done 1, notes/store-2/bad_6 done 1; ana replay: 2 done, …",
 	})
 }
+
+// What changes all of its events or none has changed none, and a person looks at the rest anew.
+func TestAnActionThatIsBrokenOffSaysHowFarItCameAndHowToGoOn(t *testing.T) {
+	t.Parallel()
+	replay, discard := &operator.Plan{Action: "replay", Count: 3}, &operator.Plan{Action: "discard", Count: 3, Atomic: true}
+	one := operator.Result{Acted: 1, Replayed: idem.Replayed{Done: 1}}
+	canceled, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("interrupt signal received"))
+	const replayed = "idem: 1 of 3 events were replayed (1 done, 0 failed, 0 without a handler), the rest is as it was: run it again to go on\n"
+	for _, c := range []struct {
+		reason   string
+		ctx      context.Context
+		plan     *operator.Plan
+		result   operator.Result
+		err      error
+		says, is string
+	}{
+		{"somebody has stopped a replay", t.Context(), replay, one, operator.ErrStopped, replayed, "the action was stopped"},
+		{"Ctrl-C", canceled, replay, one, context.Canceled, replayed, "stopped: interrupt signal received"},
+		{"the database is away", t.Context(), replay, one, errors.New("away"), replayed, "away"},
+		{"somebody has stopped a discard", t.Context(), discard, operator.Result{}, operator.ErrStopped, "", "the action was stopped" + changedNothing},
+		{"Ctrl-C, of a discard", canceled, discard, operator.Result{}, context.Canceled, "", "context canceled" + changedNothing},
+		{"a discard failed", t.Context(), discard, operator.Result{}, errors.New("away"), "", "away"},
+	} {
+		p, _, complaints := (&shop{T: t}).program()
+		if err := p.brokenOff(c.ctx, c.plan, c.result, c.err); err.Error() != c.is || complaints.String() != c.says {
+			t.Errorf("%s: %q, %v, want %q, %q", c.reason, complaints, err, c.says, c.is)
+		}
+	}
+}
+
+const changedNothing = ": nothing was changed, unless idem audit has its result. Give the command again: it shows the events that are left, and asks anew"

@@ -1,9 +1,7 @@
 package idemcmd
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -15,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
@@ -44,7 +41,7 @@ func newShop(t *testing.T) *shop {
 	t.Helper()
 	s := &shop{T: t, pool: testkit.Open(t), workers: true}
 	s.url = s.pool.Config().ConnString()
-	s.exec(`create table effects (event text not null)`)
+	s.exec(`create table effects (event text not null, scope text not null)`)
 	s.inbox = receiver(refuseBad)(s.pool).(*idem.Inbox)
 	s.receivers = []NewReceiver{receiver(pay)}
 	return s
@@ -61,19 +58,7 @@ func receiver(h idem.Handler[*note]) NewReceiver {
 	}
 }
 
-// pay has one effect.
-func pay(ctx context.Context, tx pgx.Tx, n *note) error {
-	_, err := tx.Exec(ctx, `insert into effects (event) values ($1)`, n.ID)
-	return err
-}
-
-// refuseBad is the handler before the fix.
-func refuseBad(ctx context.Context, tx pgx.Tx, n *note) error {
-	if strings.HasPrefix(n.ID, "bad") {
-		return idem.NoRetry(errors.New("no such order"))
-	}
-	return pay(ctx, tx, n)
-}
+var pay, refuseBad = testkit.Pay, testkit.RefuseBad
 
 // accept stores events as "id type order" or "scope id type order".
 func (s *shop) accept(lines ...string) {

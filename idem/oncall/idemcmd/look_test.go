@@ -332,27 +332,3 @@ func TestACommandThatIsPrintedNamesItsOwnEventInAShell(t *testing.T) {
 	}
 	s.want(command.Done, "'notes//bad  two'\n", "", "audit", s.text(`select max(id) from idem_audit`))
 }
-
-func TestStatsAndDoctorSayWhatIsPaused(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.accept("evt_1 paid pay_1")
-	testkit.KeepAlive(s, s.pool, "notes")
-	for _, c := range []struct {
-		says string
-		args []string
-	}{
-		{"events of notes: paused", []string{"pause", "-entity", "pay_1", "-for", "2h", "-reason", "ticket 7", "-as", "ana", "-yes"}},
-		{"paused: notes: events are paused", []string{"stats"}},
-		{", by ana: ticket 7\n", []string{"stats"}},
-		{`"pauses":[{"entity":"pay_1","at":"`, []string{"stats", "-json"}},
-		{"paused: notes: events are paused", []string{"doctor"}},
-		{"found: pay_1 until 2", []string{"doctor"}},
-		{"run: idem resume -source notes -entity 'pay_1'", []string{"doctor"}},
-		{"events of notes: resumed", []string{"resume", "-source", "notes", "-entity", "pay_1", "-yes"}},
-	} {
-		if _, out, complaints := s.idem(c.args...); !strings.Contains(out, c.says) {
-			t.Errorf("idem %q does not say %q:\n%s%s", c.args, c.says, out, complaints)
-		}
-	}
-}
