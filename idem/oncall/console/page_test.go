@@ -16,7 +16,7 @@ import (
 
 func TestEveryPageShowsWhatThereIs(t *testing.T) {
 	t.Parallel()
-	a := newApp(t)
+	a := openApp(t, openAsRole(t))
 	a.letters("e1")
 	a.accept(a.inbox.Accept, idem.Event{ID: "e2", Type: "paid", Key: "order-e1", Payload: body("e2")}) // waits for e1
 	a.accept(a.first.Accept, idem.Event{ID: "n1", Type: "new", Payload: body("n1")})
@@ -266,7 +266,7 @@ func TestHostileTextsAreShownAsText(t *testing.T) {
 
 func TestBodiesAreHiddenUntilRevealedAndMaskedUnlessAskedFor(t *testing.T) {
 	t.Parallel()
-	a := newApp(t)
+	a := openApp(t, openAsRole(t))
 	a.letters("e1")
 	const secret = "123.456.789-09"
 	a.get("event?source=letters&id=e1").without(secret, "cpf")

@@ -36,7 +36,7 @@ const (
 
 // What an action does to events is proved in package operator: here it is what the page shows, what it wants to be
 // filled in, and that it is done to the events that were shown. Steps of one story follow each other: e1, e2 and e3 are
-// parked, e4 waits for e3, and e5 has no handler.
+// parked, e4 waits for e3, and e5 has no handler. The page has an ordinary role.
 func TestEachActionShowsItsEventsAndIsDoneToTheseAlone(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string][]step{
@@ -98,7 +98,7 @@ func TestEachActionShowsItsEventsAndIsDoneToTheseAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newApp(t)
+			a := openApp(t, openAsRole(t))
 			a.inbox.KeepPayloads = true
 			a.fix()
 			a.letters("e0")
