@@ -87,7 +87,7 @@ func TestEachActionShowsItsEventsAndIsDoneToTheseAlone(t *testing.T) {
 			{reason: "with it they are discarded", again: true, fields: "reason=noise&sure=+letters+", status: sent, effect: "e2 discarded, e3 discarded, e4 discarded, e5 discarded; ana discard noise: 4 discarded"},
 		},
 		"erase": {
-			{reason: "it needs a reason", ask: ofOne + "&id=e0", shows: "Erase? 1 event …It stays that they came…Not reached: the application's own tables…This cannot be undone. To erase, type letters", fields: "sure=letters", status: refused, says: "Say why"},
+			{reason: "it needs a reason", ask: ofOne + "&id=e0", shows: "Erase? 1 event …It stays that they came…Not reached: the application's own tables…Reason This cannot be undone. To erase, type letters", fields: "sure=letters", status: refused, says: "Say why"},
 			{reason: "and the name of the source", again: true, fields: "reason=request+17&sure=", status: refused, says: "To erase these events, type the name of the source, letters: nothing was done"},
 			{reason: "which is no yes", again: true, fields: "reason=request+17&sure=yes", status: refused, says: "To erase these events, type the name of the source, letters: nothing was done"},
 			{reason: "nor another's", again: true, fields: "reason=request+17&sure=notes", status: refused, says: "To erase these events, type the name of the source, letters: nothing was done"},

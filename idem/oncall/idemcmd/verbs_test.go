@@ -236,7 +236,7 @@ func TestEachVerbShowsWhatItDoesAsksAndExitsByWhatCameOfIt(t *testing.T) {
 			{reason: "of which source", args: `rescope -account "" -to-account shop -yes`, status: command.Misused, says: "idem: …-source…"},
 			{
 				reason: "also to a new name of the source", args: `rescope -source notes -account "" -to-account "" -to-source memos -yes`, out: "1 event of notes: moved to memos without a scope\n",
-				effect: "evt_1 gone, memos//evt_1 done 1",
+				effect: "evt_1 gone, memos//evt_1 done 1; ana rescope: 1 moved",
 			},
 		}},
 		"stop": {func(s *shop) { s.action("erase", "now() - interval '1 hour'", "notes//bad_2", "notes//bad_5&77") }, []step{
@@ -266,6 +266,9 @@ func TestEachVerbShowsWhatItDoesAsksAndExitsByWhatCameOfIt(t *testing.T) {
 			{reason: "a resume that is of others lists it", args: "resume -entity pay_1 -yes", status: command.Nothing, says: "idem: paused are events of type paid, until …, by ana: away\nidem: …", effect: "ana resume: failed: …"},
 			{reason: "a look at it needs nobody", args: "resume -type paid -dry-run", out: "…Events of type paid would be due now.\n"},
 			{reason: "it is ended", types: "y\n", args: "resume -type paid", out: "2 events of notes: resumed\n", says: "…Events of type paid would be due now.\nResume them? [y/N] ", effect: "ana resume: "},
+			{reason: "of an entity it is another one", args: "pause -entity pay_5 -for 2h -reason ticket-7 -yes", out: "1 event of notes: paused\n", before: `update idem_events set state = 'pending' where event like '%bad_5&77'`, effect: "ana pause ticket-7: until …"},
+			{reason: "which the doctor ends by its flag", args: "doctor", status: command.Attention, out: "…found: pay_5 until 2…run: idem resume -source notes -entity 'pay_5'…"},
+			{reason: "typed as it is", args: "resume -source notes -entity pay_5 -yes", out: "1 event of notes: resumed\n", effect: "ana resume: "},
 			{reason: "and a requeue goes on", args: "requeue bad_6 -yes", out: "1 event of notes: requeued…", effect: "notes/store-2/bad_6 pending; ana requeue: 1 requeued"},
 		}},
 		"rerun": {func(s *shop) {

@@ -75,9 +75,9 @@ func result(p *operator.Plan, r operator.Result, came int64) string {
 }
 
 const (
-	left           = "left: done, in another state by now, or being processed"
-	leftAlone      = "left alone: done, in another state by now, or being processed"
-	unacknowledged = "left: waiting for their turn and never tried, being processed, or done by now"
+	left      = "left: done, in another state by now, or being processed"
+	leftAlone = "left alone: done, in another state by now, or being processed"
+	untried   = "left: waiting for their turn and never tried, being processed, or done by now"
 )
 
 // Each verb once: what it does to an event of each state, what its plan and its result say, and what the trail keeps.
@@ -144,12 +144,12 @@ func TestEachVerbIsDoneToTheEventsOfItsPlanAndTheTrailSaysWhat(t *testing.T) {
 		},
 		"acknowledge": {
 			reason: "what has failed, parked or not", plan: on(acknowledge, idem.Filter{}),
-			result: "3 of 4; 1 " + unacknowledged + "; 1 came", events: []string{"bad3: parked, 1 failed, acknowledged, no such order, body", "late1: parked, 1 failed, acknowledged, no such order, body", "late5: pending, 1 failed, acknowledged, no such order, body"},
+			result: "3 of 4; 1 " + untried + "; 1 came", events: []string{"bad3: parked, 1 failed, acknowledged, no such order, body", "late1: parked, 1 failed, acknowledged, no such order, body", "late5: pending, 1 failed, acknowledged, no such order, body"},
 			trail: `acknowledge (states pending parked; 4 by row key; failed) "noise", 3 events: 3 acknowledged`, outcomes: "bad3 acknowledged, late1 acknowledged, late5 acknowledged",
 		},
 		"acknowledge by id": {
 			reason: "what waits or is being processed is left alone, and what has no handler is none", plan: on(acknowledge, idem.Filter{IDs: []string{"late1", "late2", "busy6", "new4"}}),
-			result: "1 of 3; 2 " + unacknowledged, events: []string{"late1: parked, 1 failed, acknowledged, no such order, body"},
+			result: "1 of 3; 2 " + untried, events: []string{"late1: parked, 1 failed, acknowledged, no such order, body"},
 			trail: `acknowledge (states pending parked; ids late1 late2 busy6 new4; 3 by row key) "noise", 1 events: 1 acknowledged`, outcomes: "late1 acknowledged",
 		},
 		"unacknowledge": {
