@@ -1,4 +1,4 @@
-package promises_test
+package outbox_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // selective is a broker that refuses messages of some types.
@@ -64,7 +65,7 @@ func (p *selective) byKey() map[string][]string {
 }
 
 // emitAs emits n messages of a type, two for each Key, in one transaction.
-func (s *app) emitAs(o *outbox.Outbox, eventType string, n int) map[string][]string {
+func emitAs(s *testkit.Shop, o *outbox.Outbox, eventType string, n int) map[string][]string {
 	s.Helper()
 	bodies := map[string][]string{}
 	err := pgx.BeginFunc(s.Context(), s.Pool, func(tx pgx.Tx) error {
@@ -101,7 +102,7 @@ func TestATypeThatTheBrokerRefusesHoldsUpNoOther(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			t.Parallel()
 			const invoices, orders = 2000, 100
-			s, w := openApp(t, poolOf(t, 12)), new(selective)
+			s, w := testkit.OpenShop(t, testkit.PoolOf(t, 12)), new(selective)
 			w.set(func(eventType string) error {
 				if eventType == "invoice.made" {
 					return test.refuse()
@@ -110,18 +111,18 @@ func TestATypeThatTheBrokerRefusesHoldsUpNoOther(t *testing.T) {
 			})
 			o := outbox.New(s.Pool, "shop", w)
 			o.Logger, o.Workers, o.Poll, o.Timeout = s.Logger(), 4, 100*time.Millisecond, 3*time.Second
-			want := s.emitAs(o, "invoice.made", invoices)
-			maps.Copy(want, s.emitAs(o, "order.paid", orders))
+			want := emitAs(s, o, "invoice.made", invoices)
+			maps.Copy(want, emitAs(s, o, "order.paid", orders))
 			s.Start(o.Inbox)
 			s.Until(`select count(*) = $1 from idem_events where state = 'done'`, orders)
 			if n := w.count(); n > 20 {
 				t.Errorf("%d messages were refused until %d orders were published, want a few", n, orders)
 			}
-			if n := queryOne[int](s, `select coalesce(sum(starts), 0) from idem_events where type = 'invoice.made'`); n > invoices/2 {
+			if n := testkit.QueryOne[int](s, s.Pool, `select coalesce(sum(starts), 0) from idem_events where type = 'invoice.made'`); n > invoices/2 {
 				t.Errorf("%d claims of refused messages, of which each took as long as that of an order", n)
 			}
-			s.untilRed(o, "broker", "it takes no message of some types, and several have failed: invoice.made for ")
-			if n := queryOne[int](s, `select count(*) from idem_events where state <> 'pending' and type = 'invoice.made'`); n != 0 {
+			untilRed(s, o, "broker", "it takes no message of some types, and several have failed: invoice.made for ")
+			if n := testkit.QueryOne[int](s, s.Pool, `select count(*) from idem_events where state <> 'pending' and type = 'invoice.made'`); n != 0 {
 				t.Errorf("%d messages do not wait", n)
 			}
 
@@ -137,9 +138,9 @@ func TestATypeThatTheBrokerRefusesHoldsUpNoOther(t *testing.T) {
 }
 
 // untilRed waits until a check of an outbox's health fails, and makes its messages due meanwhile.
-func (s *app) untilRed(o *outbox.Outbox, name, says string) {
+func untilRed(s *testkit.Shop, o *outbox.Outbox, name, says string) {
 	s.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); testkit.Pause() {
 		s.Exec(`update idem_payloads set due_at = now() where due_at > now() + interval '1 second'`)
 		for _, c := range s.NewHealth(o).Report().Checks {
 			if c.Name == name && !c.Healthy && strings.HasPrefix(c.Says, says) {
