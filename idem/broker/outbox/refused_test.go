@@ -15,6 +15,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/idem/internal/outage"
 	"github.com/paghooks/paghooks/internal/testkit"
 )
 
@@ -22,19 +23,19 @@ import (
 type selective struct {
 	mu        sync.Mutex
 	refuses   func(eventType string) error
-	refused   int
+	tried     map[string]int // messages of each type
 	published []broker.Message
 }
 
 func (p *selective) Publish(_ context.Context, m broker.Message) error {
 	p.mu.Lock()
+	p.tried[m.Type]++
 	refuses := p.refuses
 	p.mu.Unlock()
 	err := refuses(m.Type) // which may hang
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
-		p.refused++
 		return err
 	}
 	p.published = append(p.published, m)
@@ -47,10 +48,11 @@ func (p *selective) set(refuses func(string) error) {
 	p.refuses = refuses
 }
 
-func (p *selective) count() (refused int) {
+// tries returns how often a message of a type was tried.
+func (p *selective) tries(eventType string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.refused
+	return p.tried[eventType]
 }
 
 // byKey returns the bodies that were published, of each Key.
@@ -102,7 +104,7 @@ func TestATypeThatTheBrokerRefusesHoldsUpNoOther(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			t.Parallel()
 			const invoices, orders = 2000, 100
-			s, w := testkit.OpenShop(t, testkit.PoolOf(t, 12)), new(selective)
+			s, w := testkit.OpenShop(t, testkit.PoolOf(t, 12)), &selective{tried: map[string]int{}}
 			w.set(func(eventType string) error {
 				if eventType == "invoice.made" {
 					return test.refuse()
@@ -113,13 +115,18 @@ func TestATypeThatTheBrokerRefusesHoldsUpNoOther(t *testing.T) {
 			o.Logger, o.Workers, o.Poll, o.Timeout = s.Logger(), 4, 100*time.Millisecond, 3*time.Second
 			want := emitAs(s, o, "invoice.made", invoices)
 			maps.Copy(want, emitAs(s, o, "order.paid", orders))
+			start := time.Now()
 			s.Start(o.Inbox)
 			s.Until(`select count(*) = $1 from idem_events where state = 'done'`, orders)
-			if n := w.count(); n > 20 {
-				t.Errorf("%d messages were refused until %d orders were published, want a few", n, orders)
+			tries := w.tries("invoice.made")
+			claims := testkit.QueryOne[int](s, s.Pool, `select coalesce(sum(starts), 0) from idem_events where type = 'invoice.made'`)
+			pauses := int(time.Since(start) / (2 * time.Second)) // after each of which package outage has one tried: a busy machine takes its time
+			// The third that fails makes an outage, while each other worker tries one; and it shows that orders go through.
+			if most := outage.Several - 1 + o.Workers + 2 + pauses; tries > most {
+				t.Errorf("%d messages were refused until %d orders were published, want %d at most", tries, orders, most)
 			}
-			if n := testkit.QueryOne[int](s, s.Pool, `select coalesce(sum(starts), 0) from idem_events where type = 'invoice.made'`); n > invoices/2 {
-				t.Errorf("%d claims of refused messages, of which each took as long as that of an order", n)
+			if most := invoices / 4 * max(1, pauses); claims > most {
+				t.Errorf("%d claims of refused messages, of which each took as long as that of an order, want %d at most", claims, most)
 			}
 			untilRed(s, o, "broker", "it takes no message of some types, and several have failed: invoice.made for ")
 			if n := testkit.QueryOne[int](s, s.Pool, `select count(*) from idem_events where state <> 'pending' and type = 'invoice.made'`); n != 0 {
