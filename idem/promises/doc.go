@@ -17,18 +17,21 @@
 //	matrix matrix_paths matrix_long   // a connection is cut, or a process killed, at each message of each path
 //	verdict session faults connection // a COMMIT without an answer, ended sessions, a network that forgets
 //	crash inbox_crash inbox_alive stopped inbox_moved // processes that are killed, stopped or cut off
-//	failover outage storm             // Postgres crashes, is promoted, is away; many at once
+//	refused failover storm            // Postgres refuses, crashes, is promoted; many at once
 //	inbox_store inbox_work inbox_order // stored on disk; retried; in the order of their entity
 //	first                             // the first try of an inbox that works first
 //	scripts script                    // histories of a few lines each, in words, on a model and on the database
 //	model model_rules                 // random histories, which the same model foretells
 //	hostile panics mistakes           // strangers, and handlers that make mistakes
 //	handler_tx hooks isolation timeouts // a handler's transaction, what follows it, every isolation level, every wait
-//	replay requeue list rescope import prune private // operations on stored events; what a person does with them is in idem/oncall/operator
-//	health_red health canary serve outage_log // what is red, what is logged, how a program starts and stops
+//	replay requeue pause list prune private scopes // operations on stored events, and their trail
+//	serve                             // how a program starts and stops, and what it logs
 //	migrate schema privileges         // the tables, by whom, and in which order rows are read
 //	cost bench                        // what an event costs
-//	outbox dryrun                     // messages of handlers; runs that are rolled back
+//	dryrun                            // runs that are rolled back
+//
+// What stands on the engine is proved in its own package, on the same shop: idem/health, its canary,
+// idem/broker/outbox and idem/oncall/operator.
 //
 // # How a test is made
 //

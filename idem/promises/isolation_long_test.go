@@ -74,7 +74,9 @@ func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing
 			return fmt.Sprint(n, " ", level), err
 		}, touch, idem.NoRetry(noOrder), "1 read committed"},
 		{"an import", "select distinct on (event)", nil, func(s *app) (string, error) {
-			sum, err := operator.New(s.First, "ana").Import(s.Context(), "", all(doneBefore("e1", "e2")...), "")
+			sum, err := operator.New(s.First, "ana").Import(s.Context(), "", func(yield func(operator.OldEvent, error) bool) {
+				_ = yield(operator.OldEvent{ID: "e1", Done: true}, nil) && yield(operator.OldEvent{ID: "e2", Done: true}, nil)
+			}, "")
 			return fmt.Sprint(sum.Stored), err
 		}, fmt.Sprintf(insert, 1, "pending"), nil, "1"},
 	} {

@@ -1,6 +1,8 @@
 package promises_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -168,6 +170,42 @@ func TestPendingEventsCanBeDiscarded(t *testing.T) {
 	s.WantEffects(1)
 	s.WantState("e1", idem.StateDiscarded)
 	s.WantState("e2", idem.StateDone)
+}
+
+// Who stops an action while Postgres commits it would be told that it failed.
+func TestAnActionIsNotCanceledDuringItsCommit(t *testing.T) {
+	t.Parallel()
+	s := newApp(t).openInbox()
+	s.Exec(`create function wait() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(1); return null; end $$;
+		create constraint trigger waits after update on idem_events deferrable initially deferred for each row
+			when (new.state = 'discarded') execute function wait()`)
+	s.Store(letter("e1", "o1", 1))
+	front, err := s.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := front.Exec(t.Context(), `select pg_advisory_xact_lock(1)`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	discarded := make(chan error, 1)
+	go func() {
+		n, err := s.Inbox.Discard(ctx, idem.Filter{IDs: []string{"e1"}, States: []idem.State{idem.StatePending}}, "a test")
+		if err == nil && n != 1 {
+			err = errors.New("nothing is discarded")
+		}
+		discarded <- err
+	}()
+	s.Until(blocked)
+	cancel()
+	if err := front.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-discarded; err != nil {
+		t.Error(err)
+	}
+	s.WantState("e1", idem.StateDiscarded)
 }
 
 func (s *app) wantRequeued(f idem.Filter, want int64) {

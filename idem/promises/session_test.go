@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/outbox"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/internal/testkit"
@@ -314,7 +315,7 @@ func TestHandlerMaySetSearchPathAndRoleForItsTransaction(t *testing.T) {
 					return err
 				}
 				idem.ExecAtCommit(ctx, `select 1 / (current_setting($1) = $2)::int`, name, value)
-				return outbox.Emit(ctx, paidMessage(n))
+				return outbox.Emit(ctx, broker.Message{Type: "order.paid", Key: n.Order, Body: []byte(n.ID)})
 			})
 			s.Store(letter("e1", "o1", 1))
 			s.Store(letter("e2", "o1", 2))

@@ -35,18 +35,18 @@ func TestARoleThatMayReadBodiesOrWriteAndNeedNotIsFound(t *testing.T) {
 			t.Parallel()
 			p := newPatient(t, idemtest.URL(t))
 			var schema string
-			if err := p.pool.QueryRow(t.Context(), `select current_schema()`).Scan(&schema); err != nil {
+			if err := p.Pool.QueryRow(t.Context(), `select current_schema()`).Scan(&schema); err != nil {
 				t.Fatal(err)
 			}
 			anon := schema + "_anon"
 			fill := strings.NewReplacer("SCHEMA", schema, "ANON", anon).Replace
-			p.exec(`create role ` + anon + `; grant usage on schema ` + schema + ` to ` + anon)
-			t.Cleanup(func() { p.exec(`drop owned by ` + anon + `; drop role ` + anon) })
+			p.Exec(`create role ` + anon + `; grant usage on schema ` + schema + ` to ` + anon)
+			t.Cleanup(func() { p.Exec(`drop owned by ` + anon + `; drop role ` + anon) })
 			p.wantNo("access", Warning, "")
 			if strings.Contains(c.grant, "alter default") { // as the host has done before
-				p.exec(`drop table idem_migrations, idem_events, idem_payloads, idem_archive, idem_workers, idem_prunes, idem_notices, idem_audit, idem_audit_events cascade`)
+				p.Exec(`drop table idem_migrations, idem_events, idem_payloads, idem_archive, idem_workers, idem_prunes, idem_notices, idem_audit, idem_audit_events cascade`)
 			}
-			p.exec(fill(c.grant))
+			p.Exec(fill(c.grant))
 			p.migrate()
 			if c.found == "" {
 				p.wantNo("access", Warning, "")

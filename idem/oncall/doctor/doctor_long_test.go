@@ -9,17 +9,16 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/paghooks/paghooks/internal/postgres"
-	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // All is well: nothing is found, by no check.
 func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	t.Parallel()
 	p := start(t, &postgres.Cluster{Durable: true, Settings: map[string]string{"idle_in_transaction_session_timeout": "60s"}})
-	p.exec(`insert into idem_events (event, type, key, state) select 'notes//done-' || n, 'paid', 'k' || n, 'done' from generate_series(1, 1000) n`)
+	p.Exec(`insert into idem_events (event, type, key, state) select 'notes//done-' || n, 'paid', 'k' || n, 'done' from generate_series(1, 1000) n`)
 	p.event("later", "k", "pending", "-1 hour") // its next attempt
 	p.event("now", "k2", "pending", "0 s")
-	testkit.KeepAlive(t, p.pool, "notes")
+	p.WorkersElsewhere("notes")
 	if findings := p.check(); len(findings) > 0 {
 		t.Errorf("findings: %s", printed(findings))
 	}
@@ -30,7 +29,7 @@ func TestARoleOfTheApplicationsHasNoErrors(t *testing.T) {
 	t.Parallel()
 	p := start(t, &postgres.Cluster{Durable: true, Settings: map[string]string{"idle_in_transaction_session_timeout": "60s"}})
 	p.role(mayAll)
-	testkit.KeepAlive(t, p.pool, "notes")
+	p.WorkersElsewhere("notes")
 	want := []Finding{
 		{Check: "replication", Severity: Info, Problem: "this role may not see the lag of replicas"},
 		{Check: "old snapshots", Severity: Info, Problem: "this role may not see the transactions of other roles"},

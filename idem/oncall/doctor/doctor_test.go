@@ -91,32 +91,32 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 		},
 		{
 			"old snapshots", "statistics of other roles need a right",
-			func(p *patient) { p.role(mayAll); p.another(`select 1`) },
+			func(p *patient) { p.role(mayAll); p.Session(`select 1`) },
 			Info, "this role may not see the transactions of other roles", "no member of pg_read_all_stats",
 		},
 		{
 			"migrations", "another tool has not applied all of them",
-			func(p *patient) { p.exec(`drop table idem_migrations, idem_audit_events cascade`) },
+			func(p *patient) { p.Exec(`drop table idem_migrations, idem_audit_events cascade`) },
 			Error, "the tables lack migrations of this version", "migrations/00001_idem.sql in schema idemtest_",
 		},
 		{
 			"migrations", "the program is older than what is deployed",
-			func(p *patient) { p.exec(`insert into idem_migrations (version) values (99)`) },
+			func(p *patient) { p.Exec(`insert into idem_migrations (version) values (99)`) },
 			Warning, "the tables are newer than this program", "migration 99, this program knows 1",
 		},
 		{
 			"plans", "they look like rubbish to who does not know them",
-			func(p *patient) { p.exec(`delete from idem_payloads where event in ('//1', '//300')`) },
+			func(p *patient) { p.Exec(`delete from idem_payloads where event in ('//1', '//300')`) },
 			Warning, "the rows that keep plans good are gone", "idem_payloads has 298 rows of no source, not 300",
 		},
 		{
 			"autovacuum", "dead rows pile up; here the limit is moved",
 			func(p *patient) {
 				p.limits.dead = 100
-				p.exec(`alter table idem_events set (autovacuum_enabled = off);
+				p.Exec(`alter table idem_events set (autovacuum_enabled = off);
 					insert into idem_events (event, type, key, state) select 'notes//' || n, '', '', 'done' from generate_series(1, 500) n;
 					delete from idem_events where event <> 'notes//1'`)
-				p.until(`select n_dead_tup >= 499 from pg_stat_user_tables where relid = 'idem_events'::regclass`)
+				p.Until(`select n_dead_tup >= 499 from pg_stat_user_tables where relid = 'idem_events'::regclass`)
 			},
 			Warning, "autovacuum is behind", " dead rows and ",
 		},
@@ -125,7 +125,7 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 			func(p *patient) {
 				p.event("e1", "k", "pending", "1 hour")
 				p.event("e2", "k2", "pending", "1 hour")
-				p.exec(`insert into idem_workers values (1, 'notes', 'shop-1', 7, now(), now() + interval '10 s')`)
+				p.Exec(`insert into idem_workers values (1, 'notes', 'shop-1', 7, now(), now() + interval '10 s')`)
 			},
 			Error, "workers run and do not keep up", "the first has been due for 1 h",
 		},
@@ -133,14 +133,14 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 			"workers", "one works, and is a little behind",
 			func(p *patient) {
 				p.event("e1", "k", "pending", "2 minutes")
-				p.exec(`insert into idem_workers values (1, 'notes', 'shop-1', 7, now(), now() + interval '10 s')`)
+				p.Exec(`insert into idem_workers values (1, 'notes', 'shop-1', 7, now(), now() + interval '10 s')`)
 			},
 			Warning, "the workers are behind", "the first has been due for 2 min",
 		},
 		{
 			"prune", "it has failed for a week, and nobody saw it",
 			func(p *patient) {
-				p.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes//e1', '', '', 'done', now() - interval '60 days');
+				p.Exec(`insert into idem_events (event, type, key, state, received_at) values ('notes//e1', '', '', 'done', now() - interval '60 days');
 					insert into idem_prunes (source, runs, ran_at, days) values ('notes', 9, now() - interval '7 days', '{}')`)
 			},
 			Warning, "nothing forgets events that are older than Retention", "the last prune ran 7 days ago, an event is 60 days old, and Retention is 45 days",
@@ -148,7 +148,7 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 		{
 			"charges", "somebody dropped one, and its events fail",
 			func(p *patient) {
-				p.exec(`create table asaas_charges_migrations (); create table asaas_charges (); create table asaas_charges_since (); create table asaas_charges_runs ();
+				p.Exec(`create table asaas_charges_migrations (); create table asaas_charges (); create table asaas_charges_since (); create table asaas_charges_runs ();
 					create table asaas_statement_days ()`)
 			},
 			Error, "a table of charges is gone", "asaas_statement",
@@ -161,22 +161,22 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 		{
 			"conflicts", "two accounts share an address",
 			func(p *patient) {
-				p.exec(`insert into idem_events (event, type, key, state, conflict_at) values ('notes//e1', '', '', 'done', now())`)
+				p.Exec(`insert into idem_events (event, type, key, state, conflict_at) values ('notes//e1', '', '', 'done', now())`)
 			},
 			Warning, "events came again with another body", "1 event, the latest is e1",
 		},
 		{
 			"scopes", "an account got a scope",
 			func(p *patient) {
-				p.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done'), ('notes/shop/e2', '', '', 'done')`)
+				p.Exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done'), ('notes/shop/e2', '', '', 'done')`)
 			},
 			Warning, "events are stored with and without a scope", `-account ""`,
 		},
 		{
 			"schemas", "Migrate of an earlier version made tables in it",
 			func(p *patient) {
-				p.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
-				if err := idem.MigrateSchema(p.Context(), p.pool, p.earlierSchema()); err != nil {
+				p.Exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
+				if err := idem.MigrateSchema(p.Context(), p.Pool, p.earlierSchema()); err != nil {
 					p.Fatal(err)
 				}
 			},
@@ -186,10 +186,10 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 			"schemas", "a schema per tenant, beside the tables of others",
 			func(p *patient) {
 				own := p.earlierSchema()
-				if err := idem.MigrateSchema(p.Context(), p.pool, own); err != nil {
+				if err := idem.MigrateSchema(p.Context(), p.Pool, own); err != nil {
 					p.Fatal(err)
 				}
-				p.exec(`insert into ` + own + `.idem_events (event, type, key, state) values ('notes//e1', '', '', 'done');
+				p.Exec(`insert into ` + own + `.idem_events (event, type, key, state) values ('notes//e1', '', '', 'done');
 					insert into idem_events (event, type, key, state) values ('others//e1', '', '', 'done')`)
 			},
 			Info, "there are several sets of tables", "_own, idemtest_",
@@ -198,10 +198,10 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 			"schemas", "it was migrated, and has processed since",
 			func(p *patient) {
 				own := p.earlierSchema()
-				if err := idem.MigrateSchema(p.Context(), p.pool, own); err != nil {
+				if err := idem.MigrateSchema(p.Context(), p.Pool, own); err != nil {
 					p.Fatal(err)
 				}
-				p.exec(`insert into ` + own + `.idem_events (event, type, key, state) values ('notes//e2', '', '', 'done');
+				p.Exec(`insert into ` + own + `.idem_events (event, type, key, state) values ('notes//e2', '', '', 'done');
 					insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
 			},
 			Error, "its events are in two sets of tables", "is hidden",
@@ -209,12 +209,12 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 		{
 			"schemas", "tables that somebody made are later in it, and wait for whoever changes it",
 			func(p *patient) {
-				if err := idem.MigrateSchema(p.Context(), p.pool, p.earlierSchema()); err != nil {
+				if err := idem.MigrateSchema(p.Context(), p.Pool, p.earlierSchema()); err != nil {
 					p.Fatal(err)
 				}
 				parts := strings.Split(p.config.ConnConfig.RuntimeParams["search_path"], ", ")
 				p.session("search_path", parts[1]+", "+parts[0])
-				p.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
+				p.Exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
 			},
 			Error, "a later set of tables along the search_path has no event", "_own has none",
 		},
@@ -243,7 +243,7 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 func TestMigrationsByAnotherToolAreNotMissing(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t, idemtest.URL(t))
-	p.exec(`drop table idem_migrations`)
+	p.Exec(`drop table idem_migrations`)
 	for _, f := range p.check() {
 		if f.Check == "migrations" {
 			t.Errorf("it finds %s", f)
@@ -268,13 +268,13 @@ func TestPartitionsAreWell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.exec(string(sql))
+	p.Exec(string(sql))
 	for _, f := range p.check() {
 		if f.Check == "indexes" || f.Check == "migrations" || f.Check == "rights" {
 			t.Errorf("it finds %s", f)
 		}
 	}
-	p.exec(`alter table idem_events_2 set (autovacuum_enabled = off)`)
+	p.Exec(`alter table idem_events_2 set (autovacuum_enabled = off)`)
 	p.want("autovacuum", Warning, "nothing removes the dead rows of a table", "autovacuum_enabled is off for idem_events_2")
 }
 
@@ -337,7 +337,7 @@ func TestBodiesThatNameNoEventAreListedAndNotReplayed(t *testing.T) {
 	p := newPatient(t, idemtest.URL(t))
 	source := testkit.NewSource("notes")
 	idem.Handle(&source.Routes, "paid", func(context.Context, pgx.Tx, *struct{ N int }) error { return nil })
-	inbox := idem.NewInbox(p.pool, source)
+	inbox := idem.NewInbox(p.Pool, source)
 	inbox.WorkFirst, inbox.Logger = true, nil
 	accept := func(e idem.Event) {
 		if outcome, err := inbox.Accept(t.Context(), e); outcome != idem.Parked || err != nil {

@@ -19,7 +19,7 @@ func (p *patient) pids() (server int, sessions []int) {
 	const ask = `
 select split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int,
 	(select coalesce(array_agg(pid), '{}') from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid())`
-	if err := p.pool.QueryRow(p.Context(), ask).Scan(&server, &sessions); err != nil {
+	if err := p.Pool.QueryRow(p.Context(), ask).Scan(&server, &sessions); err != nil {
 		p.Fatal(err)
 	}
 	return server, sessions

@@ -1,14 +1,11 @@
 package doctor
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -19,11 +16,10 @@ import (
 
 // patient is a database under examination.
 type patient struct {
-	*testing.T
-	pool   *pgxpool.Pool // of its owner
-	config *pgxpool.Config
-	limits limits
-	inbox  *idem.Inbox // on the pool that is examined
+	*testkit.Shop // over connections of the owner
+	config        *pgxpool.Config
+	limits        limits
+	inbox         *idem.Inbox // on the pool that is examined
 }
 
 func newPatient(t *testing.T, url string) *patient {
@@ -33,15 +29,15 @@ func newPatient(t *testing.T, url string) *patient {
 		t.Fatal(err)
 	}
 	config.MaxConns = 4
-	p := &patient{T: t, config: config, limits: defaults}
-	p.pool = p.connect(config.Copy())
+	p := &patient{Shop: &testkit.Shop{TB: t}, config: config, limits: defaults}
+	p.Pool = p.connect(config.Copy())
 	p.migrate()
 	return p
 }
 
 func (p *patient) migrate() {
 	p.Helper()
-	if err := idem.Migrate(p.Context(), p.pool); err != nil {
+	if err := idem.Migrate(p.Context(), p.Pool); err != nil {
 		p.Fatal(err)
 	}
 }
@@ -50,16 +46,16 @@ func (p *patient) migrate() {
 func (p *patient) elsewhere(made string) *patient {
 	p.Helper()
 	var name string
-	if err := p.pool.QueryRow(p.Context(), `select current_schema() || ' elsewhere'`).Scan(&name); err != nil {
+	if err := p.Pool.QueryRow(p.Context(), `select current_schema() || ' elsewhere'`).Scan(&name); err != nil {
 		p.Fatal(err)
 	}
 	quoted := pgx.Identifier{name}.Sanitize()
-	p.exec(`create database ` + quoted + ` ` + made)
-	p.Cleanup(func() { p.exec(`drop database ` + quoted) })
-	e := &patient{T: p.T, config: p.config.Copy(), limits: p.limits}
+	p.Exec(`create database ` + quoted + ` ` + made)
+	p.Cleanup(func() { p.Exec(`drop database ` + quoted) })
+	e := &patient{Shop: &testkit.Shop{TB: p.TB}, config: p.config.Copy(), limits: p.limits}
 	e.config.ConnConfig.Database = name
 	e.config.ConnConfig.RuntimeParams["search_path"] = "public"
-	e.pool = e.connect(e.config.Copy())
+	e.Pool = e.connect(e.config.Copy())
 	e.migrate()
 	return e
 }
@@ -74,11 +70,6 @@ func (p *patient) connect(c *pgxpool.Config) *pgxpool.Pool {
 	return pool
 }
 
-func (p *patient) exec(sql string) {
-	p.Helper()
-	testkit.Exec(p, p.pool, sql)
-}
-
 // session sets a parameter of the sessions that are examined.
 func (p *patient) session(name, value string) { p.config.ConnConfig.RuntimeParams[name] = value }
 
@@ -86,12 +77,12 @@ func (p *patient) session(name, value string) { p.config.ConnConfig.RuntimeParam
 func (p *patient) role(grants string) {
 	p.Helper()
 	var schema string
-	if err := p.pool.QueryRow(p.Context(), `select current_schema()`).Scan(&schema); err != nil {
+	if err := p.Pool.QueryRow(p.Context(), `select current_schema()`).Scan(&schema); err != nil {
 		p.Fatal(err)
 	}
 	name := schema + "_app"
-	p.exec(`create role ` + name + `; grant usage on schema ` + schema + ` to ` + name + `;` + strings.NewReplacer("SCHEMA", schema, "ROLE", name).Replace(grants))
-	p.Cleanup(func() { p.exec(`drop owned by ` + name + `; drop role ` + name) })
+	p.Exec(`create role ` + name + `; grant usage on schema ` + schema + ` to ` + name + `;` + strings.NewReplacer("SCHEMA", schema, "ROLE", name).Replace(grants))
+	p.Cleanup(func() { p.Exec(`drop owned by ` + name + `; drop role ` + name) })
 	p.session("role", name)
 }
 
@@ -100,45 +91,14 @@ func (p *patient) role(grants string) {
 func (p *patient) earlierSchema() string {
 	p.Helper()
 	var schema string
-	if err := p.pool.QueryRow(p.Context(), `select current_schema()`).Scan(&schema); err != nil {
+	if err := p.Pool.QueryRow(p.Context(), `select current_schema()`).Scan(&schema); err != nil {
 		p.Fatal(err)
 	}
 	own := schema + "_own"
-	p.exec(`create schema ` + own)
-	p.Cleanup(func() { p.exec(`drop schema ` + own + ` cascade`) })
+	p.Exec(`create schema ` + own)
+	p.Cleanup(func() { p.Exec(`drop schema ` + own + ` cascade`) })
 	p.session("search_path", own+", "+schema)
 	return own
-}
-
-// until repeats a query until it says true.
-func (p *patient) until(sql string) {
-	p.Helper()
-	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
-		var yes bool
-		if err := p.pool.QueryRow(p.Context(), sql).Scan(&yes); err != nil {
-			p.Fatal(err)
-		}
-		if yes {
-			return
-		}
-		if time.Now().After(deadline) {
-			p.Fatal("it never came true: " + sql)
-		}
-	}
-}
-
-// another begins a transaction in a session of its own, which stays open.
-func (p *patient) another(sql string) *pgx.Conn {
-	p.Helper()
-	conn, err := pgx.ConnectConfig(p.Context(), p.pool.Config().ConnConfig)
-	if err != nil {
-		p.Fatal(err)
-	}
-	p.Cleanup(func() { _ = conn.Close(context.Background()) })
-	if _, err := conn.Exec(p.Context(), sql); err != nil {
-		p.Fatal(err)
-	}
-	return conn
 }
 
 // event stores an event that is not done; due is how long ago, "" is not.
@@ -148,7 +108,7 @@ func (p *patient) event(id, key, state, due string) {
 	if due != "" {
 		dueAt = "now() - interval '" + due + "'"
 	}
-	p.exec(fmt.Sprintf(`insert into idem_events (event, type, key, state, received_at) values ('notes//%s', 'paid', '%s', '%s', now());
+	p.Exec(fmt.Sprintf(`insert into idem_events (event, type, key, state, received_at) values ('notes//%s', 'paid', '%s', '%s', now());
 		insert into idem_payloads (event, source, lane, due_at, received_at, body) values ('notes//%[1]s', 'notes', 'notes//%[2]s', %[4]s, now(), '{}')`, id, key, state, dueAt))
 }
 

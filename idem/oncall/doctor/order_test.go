@@ -15,14 +15,14 @@ func TestIndexesWhoseOrderHasChangedAreFoundAndNoOthers(t *testing.T) {
 	p := newPatient(t, idemtest.URL(t))
 	var server int
 	var hasICU bool
-	if err := p.pool.QueryRow(t.Context(), `select current_setting('server_version_num')::int, exists (select from pg_collation where collprovider = 'i')`).Scan(&server, &hasICU); err != nil {
+	if err := p.Pool.QueryRow(t.Context(), `select current_setting('server_version_num')::int, exists (select from pg_collation where collprovider = 'i')`).Scan(&server, &hasICU); err != nil {
 		t.Fatal(err)
 	}
 	if server < 150000 || !hasICU {
 		t.Skip("this Postgres has no database whose order has a version")
 	}
 	p = p.elsewhere(`template template0 encoding 'UTF8' locale_provider icu icu_locale 'pt-BR' locale 'C'`)
-	p.exec(`
+	p.Exec(`
 create collation german (provider = icu, locale = 'de');
 create table orders (id text primary key, buyer text collate german, mail text collate "C" unique, total numeric);
 create index orders_buyer on orders (buyer);
@@ -31,7 +31,7 @@ create index orders_hash on orders using hash (id);
 create index orders_total on orders (total);
 insert into orders values ('a', 'b', 'c', 1)`)
 	p.wantNo("order", Error, "")
-	p.exec(`update pg_database set datcollversion = 'of another image' where datname = current_database();
+	p.Exec(`update pg_database set datcollversion = 'of another image' where datname = current_database();
 		update pg_collation set collversion = 'older' where collname = 'german'`)
 	var found []Finding
 	for _, f := range p.check() {
@@ -42,7 +42,7 @@ insert into orders values ('a', 'b', 'c', 1)`)
 	const installed = `select quote_ident(datname), pg_database_collation_actual_version(oid), pg_collation_actual_version('german'::regcollation)
 		from pg_database where datname = current_database()`
 	var name, now, german string
-	if err := p.pool.QueryRow(t.Context(), installed).Scan(&name, &now, &german); err != nil {
+	if err := p.Pool.QueryRow(t.Context(), installed).Scan(&name, &now, &german); err != nil {
 		t.Fatal(err)
 	}
 	want := []Finding{{
@@ -66,7 +66,7 @@ insert into orders values ('a', 'b', 'c', 1)`)
 func TestTheOrderOfAnOlderPostgresIsThatOfItsLibrary(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t, idemtest.URL(t))
-	conn := p.another(`select 1`)
+	conn := p.Session(`select 1`)
 	rows, err := conn.Query(t.Context(), `with versions (collation_id, name, recorded, actual, refresh) as (`+libraryVersion+collationVersions+`)`+changedOrder)
 	if err != nil {
 		t.Fatal(err)

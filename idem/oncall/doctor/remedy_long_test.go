@@ -84,7 +84,7 @@ func TestWhatItSaysOfDamagedTablesCuresThem(t *testing.T) {
 			p := newPatient(t, idemtest.URL(t))
 			before := p.check()
 			for n, d := range damages {
-				p.exec(d.sql)
+				p.Exec(d.sql)
 				found := news(before, p.check())
 				for _, evidence := range d.evidence {
 					if !slices.ContainsFunc(found, func(f Finding) bool {
@@ -95,7 +95,7 @@ func TestWhatItSaysOfDamagedTablesCuresThem(t *testing.T) {
 				}
 				p.recover(before, found)
 				p.works(fmt.Sprintf("after-%d", n))
-				p.exec(`delete from idem_events; delete from idem_payloads where source <> ''; delete from idem_archive`)
+				p.Exec(`delete from idem_events; delete from idem_payloads where source <> ''; delete from idem_archive`)
 			}
 		})
 	}

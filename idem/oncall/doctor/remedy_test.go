@@ -29,7 +29,7 @@ func (p *patient) follow(f Finding) {
 			if err != nil {
 				p.Fatal(err)
 			}
-			p.exec(string(sql))
+			p.Exec(string(sql))
 		}
 		return
 	}
@@ -37,7 +37,7 @@ func (p *patient) follow(f Finding) {
 		p.Fatalf("nothing in it can be executed: %s", f)
 	}
 	for statement := range strings.SplitSeq(f.Command, "; ") {
-		p.exec(statement)
+		p.Exec(statement)
 	}
 }
 
@@ -81,7 +81,7 @@ func (p *patient) works(id string) {
 		p.Fatal(err)
 	}
 	var state string
-	if err := p.pool.QueryRow(p.Context(), `select state from idem_event_log where event_id = $1`, id).Scan(&state); err != nil || state != "done" {
+	if err := p.Pool.QueryRow(p.Context(), `select state from idem_event_log where event_id = $1`, id).Scan(&state); err != nil || state != "done" {
 		p.Fatalf("it is %s, %v", state, err)
 	}
 }
@@ -127,7 +127,7 @@ where `+tables+` order by 1`)
 // kept returns the rows of a query.
 func kept[R any](p *patient, sql string) []R {
 	p.Helper()
-	rows, err := p.pool.Query(p.Context(), sql)
+	rows, err := p.Pool.Query(p.Context(), sql)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestDuplicatesOfATimeWithoutAPrimaryKeyAreInTheWayAndItSaysSo(t *testing.T)
 	t.Parallel()
 	p := newPatient(t, idemtest.URL(t))
 	before := p.check()
-	p.exec(`alter table idem_events drop constraint idem_events_pkey;
+	p.Exec(`alter table idem_events drop constraint idem_events_pkey;
 		insert into idem_events (event, type, key, state) values ('notes//e1', 'paid', '', 'done'), ('notes//e1', 'paid', '', 'pending')`)
 	found := news(before, p.check())
 	if len(found) != 1 || !strings.Contains(found[0].Remedy, "the one of an event that is done stays") {
@@ -151,7 +151,7 @@ func TestDuplicatesOfATimeWithoutAPrimaryKeyAreInTheWayAndItSaysSo(t *testing.T)
 	}
 	p.recover(before, found)
 	var left string
-	if err := p.pool.QueryRow(t.Context(), `select string_agg(state, ' ') from idem_events`).Scan(&left); err != nil || left != "done" {
+	if err := p.Pool.QueryRow(t.Context(), `select string_agg(state, ' ') from idem_events`).Scan(&left); err != nil || left != "done" {
 		t.Fatalf("of both rows %q is left, %v", left, err)
 	}
 	p.works("e2")
@@ -178,7 +178,7 @@ func TestWhatItSaysOfTheRoleAndTheSettingsCures(t *testing.T) {
 		},
 		{
 			name:   "autovacuum of a table",
-			damage: func(p *patient) { p.exec(`alter table idem_payloads set (autovacuum_enabled = off)`) },
+			damage: func(p *patient) { p.Exec(`alter table idem_payloads set (autovacuum_enabled = off)`) },
 			check:  "autovacuum", evidence: "autovacuum_enabled is off for idem_payloads",
 		},
 		{
@@ -268,16 +268,16 @@ func TestAPathThatHidesTheTablesIsPutBackWhereItIsSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPatient(t, idemtest.URL(t)).elsewhere("")
-			p.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done'); create schema shop`)
+			p.Exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done'); create schema shop`)
 			if made {
-				if err := idem.MigrateSchema(t.Context(), p.pool, "shop"); err != nil {
+				if err := idem.MigrateSchema(t.Context(), p.Pool, "shop"); err != nil {
 					t.Fatal(err)
 				}
 			}
 			delete(p.config.ConnConfig.RuntimeParams, "search_path")
 			delete(p.config.ConnConfig.RuntimeParams, "options") // which has one, too
 			name := pgx.Identifier{p.config.ConnConfig.Database}.Sanitize()
-			p.exec(`alter database ` + name + ` set search_path = shop, public`)
+			p.Exec(`alter database ` + name + ` set search_path = shop, public`)
 			var found []Finding
 			for _, f := range p.check() {
 				if strings.Contains(f.Command, "migrate") {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/postgres"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // start starts a server with settings of its own.
@@ -39,18 +40,18 @@ func TestEachCheckFindsWhatIsWrongWithAServer(t *testing.T) {
 	p.want("durability", Error, "a crash of the machine can corrupt tables", "full_page_writes is off")
 	p.want("autovacuum", Warning, "nothing removes dead rows", "autovacuum is off")
 
-	p.exec(`create role shop login connection limit 2`)
+	p.Exec(`create role shop login connection limit 2`)
 	superuser := p.config.Copy()
 	p.config.ConnConfig.User = "shop"
 	p.want("connections", Warning, "the pool may open more connections than Postgres grants", "4, of 2")
 	p.config = superuser
 
-	p.another(`begin; prepare transaction 'of nobody'`)
+	p.Session(`begin; prepare transaction 'of nobody'`)
 	p.limits.transaction = 0
 	p.want("old snapshots", Warning, "a prepared transaction was never ended", `"of nobody" of postgres is `)
-	p.exec(`rollback prepared 'of nobody'`)
+	p.Exec(`rollback prepared 'of nobody'`)
 
-	left := p.another(`begin isolation level repeatable read; select 1`)
+	left := p.Session(`begin isolation level repeatable read; select 1`)
 	p.want("old snapshots", Warning, "a transaction is left open, and may keep events locked", fmt.Sprintf("pid %d of role postgres", left.PgConn().PID()))
 	if err := left.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -58,28 +59,28 @@ func TestEachCheckFindsWhatIsWrongWithAServer(t *testing.T) {
 
 	p.event("e0", "k0", "pending", "")
 	p.limits.blocking = 0
-	person := p.another(`begin; update idem_events set type = type`)
+	person := p.Session(`begin; update idem_events set type = type`)
 	p.wantNo("locks", Error, "")
-	behind := p.another(`begin; select pg_backend_pid()`)
+	behind := p.Session(`begin; select pg_backend_pid()`)
 	waits := make(chan error, 1)
 	go func() {
 		_, err := behind.Exec(t.Context(), `update idem_events set type = type`)
 		waits <- err
 	}()
-	p.until(fmt.Sprintf(`select exists (select from pg_locks where pid = %d and not granted)`, behind.PgConn().PID()))
+	p.Until(fmt.Sprintf(`select exists (select from pg_locks where pid = %d and not granted)`, behind.PgConn().PID()))
 	p.want("locks", Error, "a session keeps idem_events locked", fmt.Sprintf("process %d of Postgres", person.PgConn().PID()))
-	p.exec(fmt.Sprintf(`select pg_terminate_backend(%d)`, person.PgConn().PID()))
+	p.Exec(fmt.Sprintf(`select pg_terminate_backend(%d)`, person.PgConn().PID()))
 	if err := <-waits; err != nil {
 		t.Error(err)
 	}
 	if err := behind.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p.until(`select not exists (select from pg_locks where relation = 'idem_events'::regclass and pid <> pg_backend_pid())`)
+	p.Until(`select not exists (select from pg_locks where relation = 'idem_events'::regclass and pid <> pg_backend_pid())`)
 	p.wantNo("locks", Error, "")
-	p.exec(`delete from idem_events; delete from idem_payloads where source <> ''`)
+	p.Exec(`delete from idem_events; delete from idem_payloads where source <> ''`)
 
-	dump := p.another(`select 1`)
+	dump := p.Session(`select 1`)
 	pid := dump.PgConn().PID()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -87,14 +88,14 @@ func TestEachCheckFindsWhatIsWrongWithAServer(t *testing.T) {
 		_, err := dump.Exec(ctx, `select pg_sleep(3600)`) // until it is canceled
 		ended <- err
 	}()
-	p.until(fmt.Sprintf(`select exists (select from pg_stat_activity where pid = %d and state = 'active' and backend_xmin is not null)`, pid))
+	p.Until(fmt.Sprintf(`select exists (select from pg_stat_activity where pid = %d and state = 'active' and backend_xmin is not null)`, pid))
 	p.want("old snapshots", Warning, "an old transaction keeps dead rows from being removed", fmt.Sprintf("pid %d of role postgres", pid))
 	cancel()
 	if err := <-ended; err == nil {
 		t.Error("it ended by itself")
 	}
 
-	p.exec(`select pg_create_physical_replication_slot('left_behind', true)`)
+	p.Exec(`select pg_create_physical_replication_slot('left_behind', true)`)
 	p.limits.lag = 0
 	p.event("e1", "k", "parked", "")
 	p.want("old snapshots", Warning, "a replication slot that nobody reads keeps the write-ahead log", "left_behind is 0 MB behind")
@@ -113,7 +114,7 @@ func TestEachCheckFindsWhatIsWrongWithReplicas(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	p.pool.Reset() // the replica's start has ended its connections
+	p.Pool.Reset() // the replica's start has ended its connections
 	config, err := pgxpool.ParseConfig(replica.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -121,19 +122,19 @@ func TestEachCheckFindsWhatIsWrongWithReplicas(t *testing.T) {
 	if err := replica.CatchUp(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
-	r := &patient{T: t, config: config, limits: defaults}
-	r.pool = r.connect(config.Copy())
+	r := &patient{Shop: &testkit.Shop{TB: t}, config: config, limits: defaults}
+	r.Pool = r.connect(config.Copy())
 	r.want("writable", Error, "this is a replica, which takes no writes", "pg_is_in_recovery() is true")
 
-	r.exec(`select pg_wal_replay_pause()`)
-	r.until(`select pg_is_wal_replay_paused()`)
+	r.Exec(`select pg_wal_replay_pause()`)
+	r.Until(`select pg_is_wal_replay_paused()`)
 	p.limits.lag = 0
 	p.event("e1", "k", "parked", "") // which the replica does not replay
 	p.want("replication", Warning, "a replica is behind", " is streaming, 0 MB behind")
 
-	p.exec(`alter system set synchronous_standby_names = 'nobody'`)
-	p.exec(`select pg_reload_conf()`)
-	p.until(`select current_setting('synchronous_standby_names') = 'nobody'`)
+	p.Exec(`alter system set synchronous_standby_names = 'nobody'`)
+	p.Exec(`select pg_reload_conf()`)
+	p.Until(`select current_setting('synchronous_standby_names') = 'nobody'`)
 	p.want("replication", Error, "commits wait for a replica, and none is connected that counts", "synchronous_standby_names is nobody")
 	const unwatched = "this pool does not notice when somebody cancels a commit's wait for the replica"
 	p.want("replication", Warning, unwatched, "synchronous_standby_names is set")
@@ -141,9 +142,9 @@ func TestEachCheckFindsWhatIsWrongWithReplicas(t *testing.T) {
 	p.wantNo("replication", Warning, unwatched)
 
 	// No commit waits on a replica, whatever it has been given for the day of its promotion.
-	r.exec(`alter system set synchronous_standby_names = 'nobody'`)
-	r.exec(`select pg_reload_conf()`)
-	r.until(`select current_setting('synchronous_standby_names') = 'nobody'`)
+	r.Exec(`alter system set synchronous_standby_names = 'nobody'`)
+	r.Exec(`select pg_reload_conf()`)
+	r.Until(`select current_setting('synchronous_standby_names') = 'nobody'`)
 	r.wantNo("replication", Error, "commits wait for a replica")
 	r.wantNo("replication", Warning, unwatched)
 }
@@ -161,10 +162,10 @@ func TestAStatementTimeoutIsRemovedWhereItIsSet(t *testing.T) {
 		{`alter system set statement_timeout = '59min'`, "alter system set statement_timeout = 0; select pg_reload_conf()"},
 	} {
 		p.heals(func(p *patient) {
-			p.exec(c.set)
+			p.Exec(c.set)
 			if strings.Contains(c.set, "system") {
-				p.exec(`select pg_reload_conf()`)
-				p.until(`select current_setting('statement_timeout') = '59min'`)
+				p.Exec(`select pg_reload_conf()`)
+				p.Until(`select current_setting('statement_timeout') = '59min'`)
 			}
 		}, "statement timeout", "statement_timeout is 59m0s", func(p *patient, f Finding) {
 			if f.Command != c.remedy {
@@ -172,10 +173,10 @@ func TestAStatementTimeoutIsRemovedWhereItIsSet(t *testing.T) {
 			}
 			p.follow(f)
 			if strings.Contains(c.set, "system") {
-				p.until(`select current_setting('statement_timeout') = '0'`)
+				p.Until(`select current_setting('statement_timeout') = '0'`)
 			}
 		})
-		p.exec(`delete from idem_events`)
+		p.Exec(`delete from idem_events`)
 	}
 }
 
@@ -183,13 +184,13 @@ func TestAStatementTimeoutIsRemovedWhereItIsSet(t *testing.T) {
 func TestConnectionsOfOtherApplicationsAreNoFalseAlarm(t *testing.T) {
 	t.Parallel()
 	p := start(t, &postgres.Cluster{Settings: map[string]string{"max_connections": "40"}})
-	p.exec(`create role shop login connection limit 10; create role other login;
+	p.Exec(`create role shop login connection limit 10; create role other login;
 		alter database postgres connection limit 30; grant usage on schema public to shop;
 		grant select, insert, update, delete on all tables in schema public to shop`)
-	p.exec(`create database elsewhere`)
+	p.Exec(`create database elsewhere`)
 	open := func(user, database string, n int) func() {
 		t.Helper()
-		c := p.pool.Config().ConnConfig.Copy()
+		c := p.Pool.Config().ConnConfig.Copy()
 		c.User, c.Database = user, database
 		var all []*pgx.Conn
 		for range n {
@@ -204,7 +205,7 @@ func TestConnectionsOfOtherApplicationsAreNoFalseAlarm(t *testing.T) {
 				if err := conn.Close(context.Background()); err != nil {
 					t.Error(err)
 				}
-				p.until(fmt.Sprintf(`select not exists (select from pg_stat_activity where pid = %d)`, conn.PgConn().PID()))
+				p.Until(fmt.Sprintf(`select not exists (select from pg_stat_activity where pid = %d)`, conn.PgConn().PID()))
 			}
 		}
 	}

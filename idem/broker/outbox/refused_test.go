@@ -1,4 +1,4 @@
-package promises_test
+package outbox_test
 
 import (
 	"context"
@@ -15,25 +15,27 @@ import (
 
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/idem/internal/outage"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // selective is a broker that refuses messages of some types.
 type selective struct {
 	mu        sync.Mutex
 	refuses   func(eventType string) error
-	refused   int
+	tried     map[string]int // messages of each type
 	published []broker.Message
 }
 
 func (p *selective) Publish(_ context.Context, m broker.Message) error {
 	p.mu.Lock()
+	p.tried[m.Type]++
 	refuses := p.refuses
 	p.mu.Unlock()
 	err := refuses(m.Type) // which may hang
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
-		p.refused++
 		return err
 	}
 	p.published = append(p.published, m)
@@ -46,10 +48,11 @@ func (p *selective) set(refuses func(string) error) {
 	p.refuses = refuses
 }
 
-func (p *selective) count() (refused int) {
+// tries returns how often a message of a type was tried.
+func (p *selective) tries(eventType string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.refused
+	return p.tried[eventType]
 }
 
 // byKey returns the bodies that were published, of each Key.
@@ -64,7 +67,7 @@ func (p *selective) byKey() map[string][]string {
 }
 
 // emitAs emits n messages of a type, two for each Key, in one transaction.
-func (s *app) emitAs(o *outbox.Outbox, eventType string, n int) map[string][]string {
+func emitAs(s *testkit.Shop, o *outbox.Outbox, eventType string, n int) map[string][]string {
 	s.Helper()
 	bodies := map[string][]string{}
 	err := pgx.BeginFunc(s.Context(), s.Pool, func(tx pgx.Tx) error {
@@ -101,7 +104,7 @@ func TestATypeThatTheBrokerRefusesHoldsUpNoOther(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			t.Parallel()
 			const invoices, orders = 2000, 100
-			s, w := openApp(t, poolOf(t, 12)), new(selective)
+			s, w := testkit.OpenShop(t, testkit.PoolOf(t, 12)), &selective{tried: map[string]int{}}
 			w.set(func(eventType string) error {
 				if eventType == "invoice.made" {
 					return test.refuse()
@@ -110,18 +113,23 @@ func TestATypeThatTheBrokerRefusesHoldsUpNoOther(t *testing.T) {
 			})
 			o := outbox.New(s.Pool, "shop", w)
 			o.Logger, o.Workers, o.Poll, o.Timeout = s.Logger(), 4, 100*time.Millisecond, 3*time.Second
-			want := s.emitAs(o, "invoice.made", invoices)
-			maps.Copy(want, s.emitAs(o, "order.paid", orders))
+			want := emitAs(s, o, "invoice.made", invoices)
+			maps.Copy(want, emitAs(s, o, "order.paid", orders))
+			start := time.Now()
 			s.Start(o.Inbox)
 			s.Until(`select count(*) = $1 from idem_events where state = 'done'`, orders)
-			if n := w.count(); n > 20 {
-				t.Errorf("%d messages were refused until %d orders were published, want a few", n, orders)
+			tries := w.tries("invoice.made")
+			claims := testkit.QueryOne[int](s, s.Pool, `select coalesce(sum(starts), 0) from idem_events where type = 'invoice.made'`)
+			pauses := int(time.Since(start) / (2 * time.Second)) // after each of which package outage has one tried: a busy machine takes its time
+			// The third that fails makes an outage, while each other worker tries one; and it shows that orders go through.
+			if most := outage.Several - 1 + o.Workers + 2 + pauses; tries > most {
+				t.Errorf("%d messages were refused until %d orders were published, want %d at most", tries, orders, most)
 			}
-			if n := queryOne[int](s, `select coalesce(sum(starts), 0) from idem_events where type = 'invoice.made'`); n > invoices/2 {
-				t.Errorf("%d claims of refused messages, of which each took as long as that of an order", n)
+			if most := invoices / 4 * max(1, pauses); claims > most {
+				t.Errorf("%d claims of refused messages, of which each took as long as that of an order, want %d at most", claims, most)
 			}
-			s.untilRed(o, "broker", "it takes no message of some types, and several have failed: invoice.made for ")
-			if n := queryOne[int](s, `select count(*) from idem_events where state <> 'pending' and type = 'invoice.made'`); n != 0 {
+			untilRed(s, o, "broker", "it takes no message of some types, and several have failed: invoice.made for ")
+			if n := testkit.QueryOne[int](s, s.Pool, `select count(*) from idem_events where state <> 'pending' and type = 'invoice.made'`); n != 0 {
 				t.Errorf("%d messages do not wait", n)
 			}
 
@@ -137,9 +145,9 @@ func TestATypeThatTheBrokerRefusesHoldsUpNoOther(t *testing.T) {
 }
 
 // untilRed waits until a check of an outbox's health fails, and makes its messages due meanwhile.
-func (s *app) untilRed(o *outbox.Outbox, name, says string) {
+func untilRed(s *testkit.Shop, o *outbox.Outbox, name, says string) {
 	s.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); testkit.Pause() {
 		s.Exec(`update idem_payloads set due_at = now() where due_at > now() + interval '1 second'`)
 		for _, c := range s.NewHealth(o).Report().Checks {
 			if c.Name == name && !c.Healthy && strings.HasPrefix(c.Says, says) {

@@ -1,4 +1,4 @@
-package promises_test
+package outbox_test
 
 import (
 	"context"
@@ -20,30 +20,32 @@ import (
 	"github.com/paghooks/paghooks/internal/testkit"
 )
 
+func TestMain(m *testing.M) { testkit.Main(m) }
+
 func TestMessageIsPublishedOnceItsHandlersTransactionIsCommitted(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &testkit.Broker{}
-	outbox := s.newOutbox(w)
+	s, w := testkit.NewShop(t), &testkit.Broker{}
+	outbox := newOutbox(s, w)
 	fails := true
-	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *testkit.Note) error {
 		if err := outbox.Emit(ctx, paidMessage(n)); err != nil {
 			return err
 		}
 		if fails {
 			return errors.New("no such order")
 		}
-		return pay(ctx, tx, n)
+		return testkit.Pay(ctx, tx, n)
 	})
-	s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.WantAnswer(testkit.Paid("e1"), http.StatusServiceUnavailable)
 	s.Drain(0)
 	fails = false
-	if o, err := s.First.DryRun(t.Context(), identify([]byte(paid("e1")))); o != idem.Done {
+	if o, err := s.First.DryRun(t.Context(), testkit.Identify([]byte(testkit.Paid("e1")))); o != idem.Done {
 		t.Error(o, err)
 	}
 	s.Drain(0)
 	w.Want(t)
 	for range 3 {
-		s.WantAnswer(paid("e1"), http.StatusOK)
+		s.WantAnswer(testkit.Paid("e1"), http.StatusOK)
 	}
 	s.Drain(1)
 	w.Want(t, "order.paid o1 e1")
@@ -56,8 +58,8 @@ func TestMessageIsPublishedOnceItsHandlersTransactionIsCommitted(t *testing.T) {
 // may have to be tried again.
 func TestMessagesOfAKeyArePublishedInTheirOrder(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &testkit.Broker{}
-	outbox := s.newOutbox(w)
+	s, w := testkit.NewShop(t), &testkit.Broker{}
+	outbox := newOutbox(s, w)
 	outbox.Workers = 3
 	refused := false
 	w.Refuse = func(m broker.Message) error {
@@ -67,7 +69,7 @@ func TestMessagesOfAKeyArePublishedInTheirOrder(t *testing.T) {
 		}
 		return nil
 	}
-	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *testkit.Note) error {
 		for _, step := range []string{"first", "second", "third"} {
 			if err := outbox.Emit(ctx, broker.Message{Type: "step", Key: n.Order, Body: []byte(n.ID + " " + step)}); err != nil {
 				return err
@@ -75,8 +77,8 @@ func TestMessagesOfAKeyArePublishedInTheirOrder(t *testing.T) {
 		}
 		return nil
 	})
-	s.WantAnswer(paid("e1"), http.StatusOK)
-	s.WantAnswer(paid("e2"), http.StatusOK)
+	s.WantAnswer(testkit.Paid("e1"), http.StatusOK)
+	s.WantAnswer(testkit.Paid("e2"), http.StatusOK)
 	s.Drain(7)
 	w.Want(t, "step o1 e1 first", "step o1 e1 second", "step o1 e1 third", "step o1 e2 first", "step o1 e2 second", "step o1 e2 third")
 }
@@ -85,8 +87,8 @@ func TestMessagesOfAKeyArePublishedInTheirOrder(t *testing.T) {
 // emits is later all the same.
 func TestMessagesHaveTheOrderOfCommitsThatWaitForEachOther(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &testkit.Broker{}
-	outbox := s.newOutbox(w)
+	s, w := testkit.NewShop(t), &testkit.Broker{}
+	outbox := newOutbox(s, w)
 	s.Exec(`create table orders (id text primary key); insert into orders values ('o1')`)
 	emit := func(tx pgx.Tx, body string) error {
 		if _, err := tx.Exec(t.Context(), `select from orders where id = 'o1' for update`); err != nil {
@@ -110,7 +112,7 @@ func TestMessagesHaveTheOrderOfCommitsThatWaitForEachOther(t *testing.T) {
 	}
 	emitted := make(chan error)
 	go func() { emitted <- emit(second, "second") }()
-	s.Until(blocked)
+	s.Until(testkit.Blocked)
 	if err := first.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +125,8 @@ func TestMessagesHaveTheOrderOfCommitsThatWaitForEachOther(t *testing.T) {
 
 func TestMessageThatTheBrokerRefusesIsParkedAndRequeued(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &testkit.Broker{Refuse: func(broker.Message) error { return broker.ErrTooLarge }}
-	outbox := s.newOutbox(w)
+	s, w := testkit.NewShop(t), &testkit.Broker{Refuse: func(broker.Message) error { return broker.ErrTooLarge }}
+	outbox := newOutbox(s, w)
 	outbox.MaxAttempts = 3
 	if err := pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error {
 		return outbox.EmitTx(t.Context(), tx, broker.Message{Type: "order.paid", Body: []byte("b")})
@@ -137,7 +139,7 @@ func TestMessageThatTheBrokerRefusesIsParkedAndRequeued(t *testing.T) {
 	}
 	w.Refuse = nil
 	s.WorkersElsewhere("shop")
-	if n, err := acted(t.Context(), "the limit was raised")(operator.New(outbox, "ana").PlanRequeue(t.Context(), idem.Filter{})); n != 1 || err != nil {
+	if n, err := testkit.Acted(t.Context(), "the limit was raised")(operator.New(outbox, "ana").PlanRequeue(t.Context(), idem.Filter{})); n != 1 || err != nil {
 		t.Error(n, err)
 	}
 	s.Drain(1)
@@ -146,25 +148,25 @@ func TestMessageThatTheBrokerRefusesIsParkedAndRequeued(t *testing.T) {
 
 func TestMessageWithAnIDThatWasEmittedBeforeIsNotEmittedAgain(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &testkit.Broker{}
-	outbox := s.newOutbox(w)
-	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s, w := testkit.NewShop(t), &testkit.Broker{}
+	outbox := newOutbox(s, w)
+	s.On(func(ctx context.Context, tx pgx.Tx, n *testkit.Note) error {
 		m := paidMessage(n)
 		m.ID = "paid-" + n.Order // whichever event says so first
 		return outbox.Emit(ctx, m)
 	})
-	s.WantAnswer(paid("e1"), http.StatusOK)
-	s.WantAnswer(paid("e2"), http.StatusOK)
+	s.WantAnswer(testkit.Paid("e1"), http.StatusOK)
+	s.WantAnswer(testkit.Paid("e2"), http.StatusOK)
 	s.Drain(1)
-	s.WantAnswer(paid("e3"), http.StatusOK)
+	s.WantAnswer(testkit.Paid("e3"), http.StatusOK)
 	s.Drain(0)
 	w.Want(t, "order.paid o1 e1")
 }
 
 func TestMessageThatCannotBeStoredFailsItsHandler(t *testing.T) {
 	t.Parallel()
-	s := newApp(t)
-	outbox := s.newOutbox(&testkit.Broker{})
+	s := testkit.NewShop(t)
+	outbox := newOutbox(s, &testkit.Broker{})
 	for why, m := range map[string]broker.Message{
 		"no type":       {Body: []byte("b")},
 		"a long key":    {Type: "t", Key: strings.Repeat("k", 256)},
@@ -176,8 +178,8 @@ func TestMessageThatCannotBeStoredFailsItsHandler(t *testing.T) {
 			t.Errorf("%s: EmitTx = %v", why, err)
 		}
 	}
-	s.On(func(ctx context.Context, _ pgx.Tx, n *note) error { return outbox.Emit(ctx, broker.Message{}) })
-	s.WantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.On(func(ctx context.Context, _ pgx.Tx, n *testkit.Note) error { return outbox.Emit(ctx, broker.Message{}) })
+	s.WantAnswer(testkit.Paid("e1"), http.StatusServiceUnavailable)
 	defer func() {
 		if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "EmitTx") {
 			t.Errorf("Emit outside of a handler: %v", r)
@@ -188,44 +190,27 @@ func TestMessageThatCannotBeStoredFailsItsHandler(t *testing.T) {
 
 func TestOutboxReceivesNothing(t *testing.T) {
 	t.Parallel()
-	s := newApp(t)
+	s := testkit.NewShop(t)
 	w := httptest.NewRecorder()
-	s.newOutbox(&testkit.Broker{}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(paid("e1"))))
+	newOutbox(s, &testkit.Broker{}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(testkit.Paid("e1"))))
 	if w.Code != http.StatusUnauthorized {
 		t.Errorf("a stranger's message is answered %d %s", w.Code, w.Body)
 	}
-	if n := queryOne[int](s, `select count(*) from idem_events`); n != 0 {
+	if n := testkit.QueryOne[int](s, s.Pool, `select count(*) from idem_events`); n != 0 {
 		t.Error("it is stored")
-	}
-}
-
-func TestCloudEventHasWhatTheStandardAsksFor(t *testing.T) {
-	t.Parallel()
-	m := broker.Message{Source: "shop", ID: "1", Type: "order.paid", Key: "o1", Time: time.Date(2026, 11, 22, 10, 0, 0, 5000, time.FixedZone("BRT", -3*3600))}
-	want := map[string]string{
-		"specversion": "1.0", "id": "1", "source": "shop", "type": "order.paid", "subject": "o1", "time": "2026-11-22T13:00:00.000005Z",
-	}
-	if diff := cmp.Diff(want, m.CloudEvent()); diff != "" {
-		t.Error("attributes (-want +got):\n" + diff)
-	}
-	m.Key, m.Time = "", time.Time{}
-	for _, name := range []string{"subject", "time"} {
-		if value, ok := m.CloudEvent()[name]; ok {
-			t.Errorf("%s is %q, want none: it must not be empty", name, value)
-		}
 	}
 }
 
 // A console and DryReplay run what is stored: consumers must not hear of it.
 func TestDryRunOfAMessageDoesNotPublishIt(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &testkit.Broker{Refuse: func(broker.Message) error { return idem.NoRetry(errors.New("no such topic")) }}
-	outbox := s.newOutbox(w)
-	s.On(func(ctx context.Context, _ pgx.Tx, n *note) error { return outbox.Emit(ctx, paidMessage(n)) })
-	s.WantAnswer(paid("e1"), http.StatusOK)
+	s, w := testkit.NewShop(t), &testkit.Broker{Refuse: func(broker.Message) error { return idem.NoRetry(errors.New("no such topic")) }}
+	outbox := newOutbox(s, w)
+	s.On(func(ctx context.Context, _ pgx.Tx, n *testkit.Note) error { return outbox.Emit(ctx, paidMessage(n)) })
+	s.WantAnswer(testkit.Paid("e1"), http.StatusOK)
 	s.Drain(1)
 	w.Refuse = nil
-	sum, err := replayed(t.Context(), "")(operator.New(outbox, "ana").PlanDryReplay(t.Context(), idem.Filter{}))
+	sum, err := testkit.Replayed(t.Context(), "")(operator.New(outbox, "ana").PlanDryReplay(t.Context(), idem.Filter{}))
 	if diff := cmp.Diff(idem.Replayed{Done: 1}, sum); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -235,9 +220,9 @@ func TestDryRunOfAMessageDoesNotPublishIt(t *testing.T) {
 // Handlers write bodies into buffers that they use again.
 func TestMessageHasTheBodyThatItWasEmittedWith(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &testkit.Broker{}
-	outbox := s.newOutbox(w)
-	s.On(func(ctx context.Context, _ pgx.Tx, _ *note) error {
+	s, w := testkit.NewShop(t), &testkit.Broker{}
+	outbox := newOutbox(s, w)
+	s.On(func(ctx context.Context, _ pgx.Tx, _ *testkit.Note) error {
 		buffer := make([]byte, 0, 10)
 		for _, text := range []string{"first", "again"} {
 			if err := outbox.Emit(ctx, broker.Message{Type: "step", Key: "o1", Body: append(buffer, text...)}); err != nil {
@@ -246,7 +231,7 @@ func TestMessageHasTheBodyThatItWasEmittedWith(t *testing.T) {
 		}
 		return nil
 	})
-	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(testkit.Paid("e1"), http.StatusOK)
 	s.Drain(2)
 	w.Want(t, "step o1 first", "step o1 again")
 }
@@ -255,17 +240,17 @@ func TestMessageHasTheBodyThatItWasEmittedWith(t *testing.T) {
 // emitted that nobody will publish.
 func TestMessageAfterTheHandlerHasReturnedIsRefused(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &testkit.Broker{}
-	outbox := s.newOutbox(w)
+	s, w := testkit.NewShop(t), &testkit.Broker{}
+	outbox := newOutbox(s, w)
 	committed, said := make(chan struct{}), make(chan error, 1)
-	s.On(func(ctx context.Context, _ pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, _ pgx.Tx, n *testkit.Note) error {
 		go func() {
 			<-committed
 			said <- outbox.Emit(ctx, paidMessage(n))
 		}()
 		return nil
 	})
-	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(testkit.Paid("e1"), http.StatusOK)
 	close(committed)
 	if err := <-said; err == nil || !strings.Contains(err.Error(), "the handler has returned") {
 		t.Error("Emit after the handler returned:", err)
@@ -277,14 +262,14 @@ func TestMessageAfterTheHandlerHasReturnedIsRefused(t *testing.T) {
 // A tracer may look at what handlers may look at.
 func TestTracerMayUseTheHandlersContextForACarrier(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &testkit.Broker{}
-	outbox := s.newOutbox(w)
+	s, w := testkit.NewShop(t), &testkit.Broker{}
+	outbox := newOutbox(s, w)
 	outbox.Tracer = carrying(func(ctx context.Context) string {
 		idem.ExecAtCommit(ctx, `select 1`)
 		return "carried"
 	})
-	s.On(func(ctx context.Context, _ pgx.Tx, n *note) error { return outbox.Emit(ctx, paidMessage(n)) })
-	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.On(func(ctx context.Context, _ pgx.Tx, n *testkit.Note) error { return outbox.Emit(ctx, paidMessage(n)) })
+	s.WantAnswer(testkit.Paid("e1"), http.StatusOK)
 	s.Drain(1)
 	w.Want(t, "order.paid o1 e1")
 }
@@ -293,10 +278,10 @@ func TestTracerMayUseTheHandlersContextForACarrier(t *testing.T) {
 // transaction.
 func TestMessageOfARunThatPostgresRefusedIsNotPublished(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &testkit.Broker{}
-	outbox := s.newOutbox(w)
+	s, w := testkit.NewShop(t), &testkit.Broker{}
+	outbox := newOutbox(s, w)
 	runs := 0
-	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *testkit.Note) error {
 		runs++
 		if err := outbox.Emit(ctx, broker.Message{Type: "run", Key: n.Order, Body: fmt.Append(nil, runs)}); err != nil {
 			return err
@@ -307,13 +292,13 @@ func TestMessageOfARunThatPostgresRefusedIsNotPublished(t *testing.T) {
 		}
 		return nil
 	})
-	s.WantAnswer(paid("e1"), http.StatusOK)
+	s.WantAnswer(testkit.Paid("e1"), http.StatusOK)
 	s.Drain(1)
 	w.Want(t, "run o1 2")
 }
 
 // newOutbox is an outbox that tries again at once.
-func (s *app) newOutbox(p broker.Publisher) *outbox.Outbox {
+func newOutbox(s *testkit.Shop, p broker.Publisher) *outbox.Outbox {
 	o := outbox.New(s.Pool, "shop", p)
 	o.Backoff = func(int) time.Duration { return 0 }
 	o.Poll, o.Logger, o.Observe = 10*time.Millisecond, s.Logger(), s.Observe
@@ -321,7 +306,7 @@ func (s *app) newOutbox(p broker.Publisher) *outbox.Outbox {
 	return o
 }
 
-func paidMessage(n *note) broker.Message {
+func paidMessage(n *testkit.Note) broker.Message {
 	return broker.Message{Type: "order.paid", Key: n.Order, Body: []byte(n.ID)}
 }
 

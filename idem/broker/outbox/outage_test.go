@@ -1,4 +1,4 @@
-package promises_test
+package outbox_test
 
 import (
 	"context"
@@ -34,15 +34,15 @@ func TestErrorsThatAreTheMessagesOwnAreCountedAndStopNoOtherMessage(t *testing.T
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			t.Parallel()
-			s, w := newApp(t), &testkit.Broker{Refuse: func(m broker.Message) error {
+			s, w := testkit.NewShop(t), &testkit.Broker{Refuse: func(m broker.Message) error {
 				if m.ID == "0" {
 					return test.err
 				}
 				return nil
 			}}
-			outbox := s.newOutbox(w)
+			outbox := newOutbox(s, w)
 			outbox.Workers, outbox.MaxAttempts = 1, 2
-			s.emitMany(outbox, 3)
+			emitMany(s, outbox, 3)
 			s.Drain()
 			s.WantRow("0", "state || ' ' || attempts", test.want)
 			w.Want(t, "order.paid o1 ", "order.paid o2 ")
@@ -52,10 +52,10 @@ func TestErrorsThatAreTheMessagesOwnAreCountedAndStopNoOtherMessage(t *testing.T
 
 func TestDrainSaysThatTheBrokerIsUnavailableAndTheNextOneGoesOn(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &testkit.Broker{Refuse: func(broker.Message) error { return errors.New("connection refused") }}
-	outbox := s.newOutbox(w)
+	s, w := testkit.NewShop(t), &testkit.Broker{Refuse: func(broker.Message) error { return errors.New("connection refused") }}
+	outbox := newOutbox(s, w)
 	outbox.Workers = 1
-	s.emitMany(outbox, 100)
+	emitMany(s, outbox, 100)
 	for range 2 {
 		if err := outbox.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), "connection refused") {
 			t.Errorf("Drain = %v, want the broker's error", err)
@@ -73,10 +73,10 @@ func TestDrainSaysThatTheBrokerIsUnavailableAndTheNextOneGoesOn(t *testing.T) {
 
 func TestOutageOfTheBrokerMakesHealthRed(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &testkit.Broker{Refuse: func(broker.Message) error { return errors.New("connection refused by 10.0.0.7") }}
-	outbox := s.newOutbox(w)
+	s, w := testkit.NewShop(t), &testkit.Broker{Refuse: func(broker.Message) error { return errors.New("connection refused by 10.0.0.7") }}
+	outbox := newOutbox(s, w)
 	s.WantHealth("nothing was published", s.NewHealth(outbox), "", "")
-	s.emitMany(outbox, 1)
+	emitMany(s, outbox, 1)
 	if err := outbox.Drain(t.Context()); err == nil {
 		t.Error("Drain returned nil")
 	}
@@ -98,21 +98,21 @@ func TestOutageOfTheBrokerMakesHealthRed(t *testing.T) {
 // A replay by hand counts it no more than workers do, and does not try one message after the other.
 func TestReplayStopsAtAnOutageOfTheBrokerAndChangesNoMessage(t *testing.T) {
 	t.Parallel()
-	s, calls := newApp(t), 0
+	s, calls := testkit.NewShop(t), 0
 	w := &testkit.Broker{Refuse: func(broker.Message) error { calls++; return errors.New("connection refused") }}
-	outbox := s.newOutbox(w)
-	s.emitMany(outbox, 3)
+	outbox := newOutbox(s, w)
+	emitMany(s, outbox, 3)
 	s.Exec(`update idem_events set state = 'parked', attempts = 2 where event = 'shop//2'`)
 	s.Exec(`update idem_payloads set due_at = null where event = 'shop//2'`)
 	const rows = `select string_agg((to_jsonb(e) - 'starts')::text || to_jsonb(p)::text, ' ' order by event) from idem_events e join idem_payloads p using (event)`
-	before := queryOne[string](s, rows)
+	before := testkit.QueryOne[string](s, s.Pool, rows)
 	for n, states := range [][]idem.State{{idem.StatePending}, {idem.StateParked}, {idem.StatePending, idem.StateParked}} {
 		sum, err := outbox.Replay(t.Context(), idem.Filter{States: states})
 		if err == nil || !strings.Contains(err.Error(), "replay stopped at order.paid") || !strings.Contains(err.Error(), "connection refused") || sum.Failed != 0 || calls != n+1 {
 			t.Errorf("Replay of %v = %+v, %v, after %d calls", states, sum, err, calls)
 		}
 	}
-	if diff := cmp.Diff(before, queryOne[string](s, rows)); diff != "" {
+	if diff := cmp.Diff(before, testkit.QueryOne[string](s, s.Pool, rows)); diff != "" {
 		t.Error("the messages (-want +got):\n" + diff)
 	}
 	w.Refuse = nil
@@ -125,13 +125,13 @@ func TestReplayStopsAtAnOutageOfTheBrokerAndChangesNoMessage(t *testing.T) {
 
 func TestSecondMessageWithAnIDAndAnotherBodyIsListedAndFailsNoHandler(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &testkit.Broker{}
-	outbox := s.newOutbox(w)
-	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		return errors.Join(pay(ctx, tx, n), outbox.Emit(ctx, broker.Message{ID: "receipt", Type: "order.paid", Key: "o1", Body: []byte(n.ID)}))
+	s, w := testkit.NewShop(t), &testkit.Broker{}
+	outbox := newOutbox(s, w)
+	s.On(func(ctx context.Context, tx pgx.Tx, n *testkit.Note) error {
+		return errors.Join(testkit.Pay(ctx, tx, n), outbox.Emit(ctx, broker.Message{ID: "receipt", Type: "order.paid", Key: "o1", Body: []byte(n.ID)}))
 	})
 	for _, id := range []string{"e1", "e2", "e3"} {
-		s.WantAnswer(paid(id), http.StatusOK)
+		s.WantAnswer(testkit.Paid(id), http.StatusOK)
 	}
 	s.WantEffects(3)
 	s.Drain()
@@ -160,7 +160,7 @@ type publisher func(context.Context, broker.Message) error
 func (p publisher) Publish(ctx context.Context, m broker.Message) error { return p(ctx, m) }
 
 // emitMany emits n messages of as many Keys.
-func (s *app) emitMany(o *outbox.Outbox, n int) {
+func emitMany(s *testkit.Shop, o *outbox.Outbox, n int) {
 	s.Helper()
 	err := pgx.BeginFunc(s.Context(), s.Pool, func(tx pgx.Tx) error {
 		for k := range n {
@@ -179,10 +179,10 @@ func (s *app) emitMany(o *outbox.Outbox, n int) {
 func TestRefusedMessagesHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	refused, good := testkit.Size(5, 40), 100
-	s := newApp(t)
+	s := testkit.NewShop(t)
 	var mu sync.Mutex
 	published := 0
-	outbox := s.newOutbox(publisher(func(_ context.Context, m broker.Message) error {
+	outbox := newOutbox(s, publisher(func(_ context.Context, m broker.Message) error {
 		if strings.HasPrefix(m.ID, "bad") {
 			return errors.New("400 Bad Request")
 		}
@@ -210,7 +210,7 @@ func TestRefusedMessagesHoldUpNoOther(t *testing.T) {
 	s.Start(outbox.Inbox)
 	s.Until(`select count(*) = $1 from idem_events where state = 'done'`, good)
 	more := 0
-	for parked := 0; parked < refused; parked = queryOne[int](s, `select count(*) from idem_events where state = 'parked' and attempts = 2`) {
+	for parked := 0; parked < refused; parked = testkit.QueryOne[int](s, s.Pool, `select count(*) from idem_events where state = 'parked' and attempts = 2`) {
 		more++ // without which nobody knows that the broker is there
 		if err := pgx.BeginFunc(t.Context(), s.Pool, func(tx pgx.Tx) error { return outbox.EmitTx(t.Context(), tx, broker.Message{Type: "order.paid"}) }); err != nil {
 			t.Fatal(err)

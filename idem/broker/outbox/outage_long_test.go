@@ -1,6 +1,6 @@
 //go:build long
 
-package promises_test
+package outbox_test
 
 import (
 	"context"
@@ -15,34 +15,35 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestBrokerThatHangsLeavesThreeQuartersOfThePoolToReceivers(t *testing.T) {
 	t.Parallel()
-	s := openApp(t, poolOf(t, 8))
+	s := testkit.OpenShop(t, testkit.PoolOf(t, 8))
 	var hanging, most atomic.Int32
 	hang := make(chan struct{}, 100)
-	outbox := s.newOutbox(publisher(func(ctx context.Context, _ broker.Message) error {
+	outbox := newOutbox(s, publisher(func(ctx context.Context, _ broker.Message) error {
 		most.Store(max(most.Load(), hanging.Add(1)))
 		defer hanging.Add(-1)
 		hang <- struct{}{}
 		<-ctx.Done()
 		return ctx.Err()
 	}))
-	s.emitMany(outbox, 20)
+	emitMany(s, outbox, 20)
 	var handlers sync.WaitGroup
 	handlers.Add(6)
-	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *testkit.Note) error {
 		handlers.Done()
 		handlers.Wait() // all of them have a connection
-		return pay(ctx, tx, n)
+		return testkit.Pay(ctx, tx, n)
 	})
 	s.Start(outbox.Inbox)
 	<-hang
 	<-hang
 	var deliveries sync.WaitGroup
 	for n := range 6 {
-		deliveries.Go(func() { s.WantAnswer(about(fmt.Sprint("e", n), "paid", fmt.Sprint(n)), http.StatusOK) })
+		deliveries.Go(func() { s.WantAnswer(testkit.About(fmt.Sprint("e", n), "paid", fmt.Sprint(n)), http.StatusOK) })
 	}
 	deliveries.Wait()
 	if n := most.Load(); n != 2 {
@@ -54,14 +55,14 @@ func TestOutageOfTheBrokerParksNothingAndOneMessageAtATimeIsTried(t *testing.T) 
 	t.Parallel()
 	// Three failures make an outage: until the third one is noted, workers begin others.
 	const workers, messages, probes, early = 4, 40, 8, 4 + 2
-	s := openApp(t, poolOf(t, workers+4))
+	s := testkit.OpenShop(t, testkit.PoolOf(t, workers+4))
 	var down atomic.Bool
 	down.Store(true)
 	var calls, running atomic.Int32
 	probed := make(chan struct{}, 1000)
 	var mu sync.Mutex
 	published := map[string]int{}
-	outbox := s.newOutbox(publisher(func(ctx context.Context, m broker.Message) error {
+	outbox := newOutbox(s, publisher(func(ctx context.Context, m broker.Message) error {
 		if !down.Load() {
 			mu.Lock()
 			defer mu.Unlock()
@@ -82,7 +83,7 @@ func TestOutageOfTheBrokerParksNothingAndOneMessageAtATimeIsTried(t *testing.T) 
 		return errors.New("connection refused")
 	}))
 	outbox.Workers, outbox.MaxAttempts = workers, 1
-	s.emitMany(outbox, messages)
+	emitMany(s, outbox, messages)
 	s.Start(outbox.Inbox)
 	for range early + probes {
 		<-probed
@@ -99,10 +100,10 @@ func TestOutageOfTheBrokerParksNothingAndOneMessageAtATimeIsTried(t *testing.T) 
 // A message that nobody tries again is parked.
 func TestMessageOfABrokerThatHangsIsTriedAgainUntilItIsPublished(t *testing.T) {
 	t.Parallel()
-	s := newApp(t)
+	s := testkit.NewShop(t)
 	hung := make(chan struct{}, 100)
 	var seen atomic.Bool // that it waits for its next attempt
-	outbox := s.newOutbox(publisher(func(ctx context.Context, _ broker.Message) error {
+	outbox := newOutbox(s, publisher(func(ctx context.Context, _ broker.Message) error {
 		if seen.Load() {
 			return nil
 		}
@@ -111,7 +112,7 @@ func TestMessageOfABrokerThatHangsIsTriedAgainUntilItIsPublished(t *testing.T) {
 		return ctx.Err()
 	}))
 	outbox.Timeout, outbox.MaxAttempts = time.Second, 1
-	s.emitMany(outbox, 1)
+	emitMany(s, outbox, 1)
 	s.Start(outbox.Inbox)
 	<-hung
 	s.Until(`select count(*) = 1 from idem_events where state = 'pending' and last_error like '%deadline%'`)
