@@ -154,6 +154,10 @@ func TestWhatChoosesNothingOrNothingAnyMoreIsDoneToNothing(t *testing.T) {
 			if all := changes(); all != nil {
 				t.Errorf("%s of %s: it changed %q", verb, reason, all)
 			}
+			saysLeft := !strings.Contains(verb, "acknowledge") && f.IDs != nil
+			if trail, _ := s.lastAction(); !strings.Contains(trail, "0 events: ") || strings.Contains(trail, "; 2 "+leftAlone) != saysLeft {
+				t.Errorf("%s of %s: the trail has %s", verb, reason, trail)
+			}
 		}
 	}
 }
