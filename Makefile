@@ -10,7 +10,7 @@ long: ## every test, with the tag long: each message, mode, history, document an
 	bash .ci/run 'raced tests' 'unraced tests' 'other tests' partitioned
 
 lint: ## vet, format and check the source
-	bash .ci/run 'go vet' gofumpt 'go fix' staticcheck 'go mod tidy'
+	bash .ci/run 'go vet' gofumpt 'go fix' staticcheck modules
 
 generate: ## write the generated files
 	go generate ./...

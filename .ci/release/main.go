@@ -2,7 +2,7 @@
 // makes versions of them:
 //
 //	go run ./.ci/release check     # reports modules whose go.mod or go.sum users could not install
-//	go run ./.ci/release tidy      # is go mod tidy for every module but the root
+//	go run ./.ci/release tidy      # is go mod tidy for every module
 //	go run ./.ci/release -n v0.2.0 # shows the commit and the tags that the next line makes
 //	go run ./.ci/release v0.2.0    # commits and tags a version, for you to look at and to push
 //
@@ -12,8 +12,9 @@
 // it. go.work lets them build here, also before that version exists: no go.sum has the
 // sums of this repository's own modules.
 //
-// go mod tidy ignores go.work, and would ask a proxy for a version that does not exist:
-// hence tidy. This program needs go.work, too: golang.org/x/mod is none of the root's requirements.
+// All modules require the same versions of others, those that go.work selects: so what is tested here is what
+// users get, and is compiled once. go mod tidy ignores go.work, and would ask a proxy for a version that does not
+// exist: hence tidy. This program needs go.work, too: golang.org/x/mod is none of the root's requirements.
 package main
 
 import (
@@ -58,9 +59,10 @@ func check(dir string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	versions := r.highest()
 	var errs []error
-	for _, m := range r.modules {
-		tidy, err := r.tidied(m)
+	for _, m := range r.all() {
+		tidy, err := r.tidied(m, versions)
 		errs = append(errs, err)
 		for name, want := range tidy {
 			if got, err := os.ReadFile(m.file(name)); err != nil || string(got) != want {
@@ -75,14 +77,15 @@ func check(dir string, w io.Writer) error {
 	return nil
 }
 
-// tidy rewrites the go.mod and go.sum of every module but the root.
+// tidy rewrites the go.mod and go.sum of every module.
 func tidy(dir string) error {
 	r, err := open(dir)
 	if err != nil {
 		return err
 	}
-	for _, m := range r.modules {
-		tidy, err := r.tidied(m)
+	versions := r.highest()
+	for _, m := range r.all() {
+		tidy, err := r.tidied(m, versions)
 		if err != nil {
 			return err
 		}

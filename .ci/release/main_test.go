@@ -4,11 +4,13 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/mod/modfile"
 )
 
 // shop is a repository with a module that users import, the generator, which they run, and a module that only tests.
@@ -16,6 +18,7 @@ var shop = map[string]string{
 	"CHANGELOG.md": "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-11-23\n",
 	"LICENSE":      "As you like.\n",
 	"go.mod":       "module github.com/paghooks/paghooks\n\ngo 1.26.0\n",
+	"go.sum":       "",
 	"go.work": "go 1.26.0\n\nuse (\n\t.\n\t./gen\n\t./idem/idemx\n\t./tests\n)\n\nreplace (\n" +
 		"\tgithub.com/paghooks/paghooks v0.1.0 => .\n\tgithub.com/paghooks/paghooks/idem/idemx v0.1.0 => ./idem/idemx\n)\n",
 	"gen/go.mod":              "module github.com/paghooks/paghooks/gen\n\ngo 1.26.0\n",
@@ -171,6 +174,30 @@ func TestModulesAreMadeTidyWithoutAProxy(t *testing.T) {
 		}
 		if diff := cmp.Diff(shop["idem/idemx/go.mod"], string(got)); diff != "" {
 			t.Errorf("%s: go.mod (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// What is compiled with two versions takes twice as long, and one of them is not what users get.
+func TestModulesRequireTheSameVersionsOfOthers(t *testing.T) {
+	t.Parallel()
+	requiring := func(dir, version string) *module {
+		text := shop[path.Join(dir, "go.mod")] + "\nrequire example.com/other " + version + "\n"
+		file, err := modfile.Parse("go.mod", []byte(text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &module{dir: dir, mod: file}
+	}
+	top, gen := requiring(".", "v1.9.0"), requiring("gen", "v1.10.0")
+	r := &repository{root: "github.com/paghooks/paghooks", top: top, modules: []*module{gen}}
+	for _, c := range []struct {
+		of      *module
+		changed bool
+	}{{top, true}, {gen, false}, {top, false}} {
+		changed, err := align(c.of.mod, r.highest())
+		if got := c.of.mod.Require[0].Mod.Version; changed != c.changed || err != nil || got != "v1.10.0" {
+			t.Errorf("%s: aligned %t, %v, to %s, want %t, to the highest v1.10.0", c.of.dir, changed, err, got, c.changed)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
 )
 
 // repository has the modules that go.work lists.
@@ -19,13 +20,14 @@ type repository struct {
 	root    string // the path of the root module
 	version string // of each other that the modules require
 	work    *modfile.WorkFile
+	top     *module // the root
 	modules []*module
 }
 
-// module is a module that is not the root.
+// module is the root, or a module in one of its folders.
 type module struct {
 	repository *repository
-	dir        string // with slashes, below the root
+	dir        string // with slashes, below the root; "." is the root
 	mod        *modfile.File
 }
 
@@ -33,7 +35,7 @@ func (m *module) file(name string) string {
 	return filepath.Join(m.repository.dir, filepath.FromSlash(m.dir), name)
 }
 
-func (m *module) path() string { return m.repository.root + "/" + m.dir }
+func (m *module) path() string { return path.Join(m.repository.root, m.dir) }
 
 // isForUsers reports whether users import the module, or run it.
 func (m *module) isForUsers() bool {
@@ -66,9 +68,6 @@ func open(dir string) (*repository, error) {
 		return nil, errors.New("go.work replaces no version of the root: add the version that the modules require")
 	}
 	for _, use := range r.work.Use {
-		if use.Path == "." {
-			continue
-		}
 		m := &module{repository: r, dir: path.Clean(use.Path)}
 		if m.mod, err = parse(m.file("go.mod")); err != nil {
 			return nil, err
@@ -76,10 +75,20 @@ func open(dir string) (*repository, error) {
 		if m.mod.Module.Mod.Path != m.path() {
 			return nil, fmt.Errorf("%s/go.mod has the path %s, by which its tags are not found: it must be %s", m.dir, m.mod.Module.Mod.Path, m.path())
 		}
-		r.modules = append(r.modules, m)
+		if m.dir == "." {
+			r.top = m
+		} else {
+			r.modules = append(r.modules, m)
+		}
+	}
+	if r.top == nil {
+		return nil, errors.New("go.work does not use the root: add .")
 	}
 	return r, r.checkRequired()
 }
+
+// all are the root and the modules below.
+func (r *repository) all() []*module { return append([]*module{r.top}, r.modules...) }
 
 // checkRequired returns an error if a module for users requires one that has no versions.
 func (r *repository) checkRequired() (err error) {
@@ -113,31 +122,60 @@ func (r *repository) require(file *modfile.File, version string) (err error) {
 	return err
 }
 
-// tidied returns a module's go.mod and go.sum as go mod tidy makes them where the other
-// modules of the repository are as they are here.
-func (r *repository) tidied(m *module) (map[string]string, error) {
+// highest returns the highest version of each module of others that a module requires, which go.work selects.
+func (r *repository) highest() map[string]string {
+	versions := make(map[string]string)
+	for _, m := range r.all() {
+		for _, required := range m.mod.Require {
+			if path, version := required.Mod.Path, required.Mod.Version; !r.has(path) && semver.Compare(version, versions[path]) > 0 {
+				versions[path] = version
+			}
+		}
+	}
+	return versions
+}
+
+// align has a go.mod require these versions of what it requires now, and reports whether it did not before.
+func align(file *modfile.File, versions map[string]string) (changed bool, err error) {
+	for _, required := range file.Require {
+		if version := versions[required.Mod.Path]; version != "" && version != required.Mod.Version {
+			changed, err = true, errors.Join(err, file.AddRequire(required.Mod.Path, version))
+		}
+	}
+	return changed, err
+}
+
+// tidied returns a module's go.mod and go.sum as go mod tidy makes them where the other modules of the repository are
+// as they are here, and those of others have these versions.
+func (r *repository) tidied(m *module, versions map[string]string) (map[string]string, error) {
 	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
-	errs := []error{m.mod.AddReplace(r.root, "", r.dir, "")}
-	for _, other := range r.modules {
+	for _, other := range r.all() {
 		if other != m {
-			errs = append(errs, m.mod.AddReplace(other.path(), "", other.file(""), ""))
+			err = errors.Join(err, m.mod.AddReplace(other.path(), "", other.file(""), ""))
 		}
 	}
 	mod, sum := filepath.Join(folder, "go.mod"), filepath.Join(folder, "go.sum")
-	before, err := os.ReadFile(m.file("go.sum"))
-	if err := errors.Join(append(errs, err, write(mod, m.mod), os.WriteFile(sum, before, 0o644))...); err != nil {
+	before, reading := os.ReadFile(m.file("go.sum"))
+	if err := errors.Join(err, reading, os.WriteFile(sum, before, 0o644)); err != nil {
 		return nil, err
 	}
-	if _, err := command(m.file(""), []string{"GOWORK=off"}, "go", "mod", "tidy", "-modfile="+mod); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.dir, err)
-	}
-	file, err := parse(mod)
-	if err != nil {
-		return nil, err
+	file := m.mod
+	_, err = align(file, versions)
+	for changed := true; changed; { // go mod tidy adds what is required by what is required
+		if err := errors.Join(err, write(mod, file)); err != nil {
+			return nil, err
+		}
+		if _, err := command(m.file(""), []string{"GOWORK=off"}, "go", "mod", "tidy", "-modfile="+mod); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.dir, err)
+		}
+		if file, err = parse(mod); err != nil {
+			return nil, err
+		}
+		changed, err = align(file, versions)
 	}
 	for _, replaced := range slices.Clone(file.Replace) {
 		if r.has(replaced.Old.Path) {
