@@ -5,7 +5,7 @@
 -- It is one transaction: deliveries wait meanwhile, for about a minute per ten million events, and are answered 503 after
 -- eight seconds. It needs the space of the table once more, the rights of its owner, and PostgreSQL 13 or later.
 -- Leave plan_cache_mode at its default, auto: one plan for all arguments would read more than one partition.
--- Claims set it for themselves: their plan looks each event up in its partition.
+-- Claims, and the insert of one event, set it for themselves: their plans look each event up in its partition.
 -- Indexes, triggers and foreign keys of your own on idem_events are not carried over: it stops if there are any. Nor are policies of
 -- row-level security, rights on single columns and publications, and it does not stop for those: make them again.
 

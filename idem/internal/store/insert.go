@@ -69,8 +69,12 @@ select place, event in (select event from new), case when unsure then '' else co
 		traces, at = append(traces, e.Trace), append(at, nullTime(e.At))
 	}
 	all := make([]Inserted, n)
+	b := &pgx.Batch{}
+	if len(keys) == 1 {
+		b.Queue(planOnce)
+	}
 	args := []any{keys, types, entities, lanes, occurred, sums, bodies, events[0].Source, lockWait, traces, at}
-	err := readCommitted(ctx, db, insert, args, func(rows pgx.Rows) error {
+	b.Queue(insert, args...).Query(func(rows pgx.Rows) error {
 		var place int
 		var one Inserted
 		_, err := pgx.ForEachRow(rows, []any{&place, &one.New, &one.State}, func() error {
@@ -79,8 +83,12 @@ select place, event in (select event from new), case when unsure then '' else co
 		})
 		return err
 	})
-	return all, err
+	return all, ReadCommitted(ctx, db, b)
 }
+
+// planOnce is a setting for the insert of one event only, which takes as long to plan as to execute. Postgres would plan
+// each: it takes arrays of an unknown length for ten elements long. A group is planned for its length.
+const planOnce = `set local plan_cache_mode = force_generic_plan`
 
 const lockWait = "20ms"
 

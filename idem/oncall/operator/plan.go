@@ -27,7 +27,7 @@ type Plan struct {
 	Count   int64       // of the events
 	NotDone int64       // of the events that PlanErase has found: those that it leaves alone unless EraseNotDone is set
 	Always  bool        // it does something even where Count is 0
-	Atomic  bool        // an error of Do means that nothing was changed
+	Atomic  bool        // it changes all of its events or none; after an error of Do the trail has the result if it did
 
 	o            *Operator
 	needsWorkers bool
