@@ -126,7 +126,7 @@ func (a *app) step(c step, form url.Values) url.Values {
 		page := a.get("confirm?" + c.ask)
 		page.want(http.StatusOK)
 		if rest := page.text(); c.shows != "" {
-			for _, piece := range strings.Split(c.shows, "…") {
+			for piece := range strings.SplitSeq(c.shows, "…") {
 				_, after, ok := strings.Cut(rest, piece)
 				if !ok {
 					a.Errorf("%s: the page does not show %q in its place:\n%s", c.reason, piece, page.text())

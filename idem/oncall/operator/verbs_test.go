@@ -61,17 +61,17 @@ func rerun(o *operator.Operator, ctx context.Context) (*operator.Plan, error) {
 
 // result is the end of an action, as people read it.
 func result(p *operator.Plan, r operator.Result, came int64) string {
-	says := fmt.Sprintf("%d of %d", r.Acted, p.Count)
+	says := []string{fmt.Sprintf("%d of %d", r.Acted, p.Count)}
 	if r.Short {
-		says += ", short"
+		says[0] += ", short"
 	}
 	for _, left := range r.Left {
-		says += fmt.Sprintf("; %d left: %s", left.Events, left.Why)
+		says = append(says, fmt.Sprintf("%d left: %s", left.Events, left.Why))
 	}
 	if came > 0 {
-		says += fmt.Sprintf("; %d came", came)
+		says = append(says, fmt.Sprintf("%d came", came))
 	}
-	return says
+	return strings.Join(says, "; ")
 }
 
 const (
