@@ -82,7 +82,7 @@ func open(dir string) (*repository, error) {
 		}
 	}
 	if r.top == nil {
-		return nil, errors.New("go.work does not use the root: add .")
+		return nil, errors.New("go.work does not use the root, which is the folder .")
 	}
 	return r, r.checkRequired()
 }
