@@ -1,4 +1,4 @@
-package promises_test
+package operator_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // What changes between the plan and the attempt is the attempt's.
@@ -17,32 +18,33 @@ func TestARerunMakesOneAttemptAndTheEventStaysDone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		reason  string
-		handler func(ctx context.Context, tx pgx.Tx, n *note) error // in the attempt
-		before  func(s *app)
+		handler func(ctx context.Context, tx pgx.Tx, n *testkit.Note) error // in the attempt
+		before  func(s *testkit.Shop)
 		says    string // "" is nothing
 		effects int    // beside the first
 		result  string
 	}{
 		{"it passes", nil, nil, "", 1, "1 done"},
-		{"it fails", payAndFail, nil, "it failed, and changed nothing", 0, "it failed, and changed nothing"},
-		{"it panics", func(context.Context, pgx.Tx, *note) error { panic("nil order") }, nil, "it failed, and changed nothing", 0, "it failed, and changed nothing"},
-		{"it was forgotten since", nil, func(s *app) { s.Exec(`delete from idem_events`) }, "it is not done any more", 0, "it failed, and changed nothing"},
+		{"it fails", func(ctx context.Context, tx pgx.Tx, n *testkit.Note) error {
+			return errors.Join(testkit.Pay(ctx, tx, n), errors.New("no such order"))
+		}, nil, "it failed, and changed nothing", 0, "it failed, and changed nothing"},
+		{"it panics", func(context.Context, pgx.Tx, *testkit.Note) error { panic("nil order") }, nil, "it failed, and changed nothing", 0, "it failed, and changed nothing"},
+		{"it was forgotten since", nil, func(s *testkit.Shop) { s.Exec(`delete from idem_events`) }, "it is not done any more", 0, "it failed, and changed nothing"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
-			s := newInboxApp(t)
+			s := testkit.NewInboxShop(t)
 			s.Inbox.KeepPayloads = true
-			handler := pay
-			s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				if c.handler != nil && !idem.IsDryRun(ctx) && queryOne[bool](s, `select exists (select from idem_audit)`) {
+			s.On(func(ctx context.Context, tx pgx.Tx, n *testkit.Note) error {
+				if c.handler != nil && !idem.IsDryRun(ctx) && testkit.QueryOne[bool](s, s.Pool, `select exists (select from idem_audit)`) {
 					return c.handler(ctx, tx, n)
 				}
-				return handler(ctx, tx, n)
+				return testkit.Pay(ctx, tx, n)
 			})
-			s.Store(letter("e1", "o1", 1))
+			s.Store(testkit.Letter("e1", "o1", 1))
 			s.Drain(1)
 			row := `select event || state || attempts || starts || done_at || received_at from idem_events`
-			before := queryOne[string](s, row)
+			before := testkit.QueryOne[string](s, s.Pool, row)
 
 			plan, err := operator.New(s.Inbox, "ana").PlanRerun(t.Context(), "", "e1")
 			if err != nil {
@@ -60,10 +62,10 @@ func TestARerunMakesOneAttemptAndTheEventStaysDone(t *testing.T) {
 				t.Errorf("rerun: %d, %v", r.Acted, err)
 			}
 			s.WantEffects(1 + c.effects)
-			if c.before == nil && queryOne[string](s, row) != before {
-				t.Errorf("the row was %s, and is %s", before, queryOne[string](s, row))
+			if c.before == nil && testkit.QueryOne[string](s, s.Pool, row) != before {
+				t.Errorf("the row was %s, and is %s", before, testkit.QueryOne[string](s, s.Pool, row))
 			}
-			if got := queryOne[string](s, `select split_part(result, ';', 1) from idem_audit`); got != c.result {
+			if got := testkit.QueryOne[string](s, s.Pool, `select split_part(result, ';', 1) from idem_audit`); got != c.result {
 				t.Errorf("the trail says %q", got)
 			}
 		})
@@ -72,13 +74,13 @@ func TestARerunMakesOneAttemptAndTheEventStaysDone(t *testing.T) {
 
 func TestARerunNeedsADoneEventWithItsBodyAndAHandlerThatPasses(t *testing.T) {
 	t.Parallel()
-	s := newInboxApp(t)
+	s := testkit.NewInboxShop(t)
 	fails := false
-	s.On(func(ctx context.Context, tx pgx.Tx, n *note) error {
+	s.On(func(ctx context.Context, tx pgx.Tx, n *testkit.Note) error {
 		if fails {
 			return errors.New("no such order")
 		}
-		return pay(ctx, tx, n)
+		return testkit.Pay(ctx, tx, n)
 	})
 	ana := operator.New(s.Inbox, "ana")
 	refused := func(says string) {
@@ -88,7 +90,7 @@ func TestARerunNeedsADoneEventWithItsBodyAndAHandlerThatPasses(t *testing.T) {
 		}
 	}
 	refused("no such event is stored")
-	s.Store(letter("e1", "o1", 1))
+	s.Store(testkit.Letter("e1", "o1", 1))
 	refused("it is pending: replay or requeue it")
 	s.Drain(1)
 	refused("its body is not stored")
