@@ -82,7 +82,7 @@ func open(dir string) (*repository, error) {
 		}
 	}
 	if r.top == nil {
-		return nil, errors.New("go.work does not use the root, which is the folder .")
+		return nil, errors.New("go.work does not use the root: run go work use . there")
 	}
 	return r, r.checkRequired()
 }
