@@ -73,6 +73,9 @@ func check(dir string, w io.Writer) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	if err := r.checkSelected(); err != nil {
+		return err
+	}
 	fmt.Fprintf(w, "release: %d modules beside the root, which require %s\n", len(r.modules), r.version)
 	return nil
 }

@@ -202,6 +202,30 @@ func TestModulesRequireTheSameVersionsOfOthers(t *testing.T) {
 	}
 }
 
+// What is tested here would not be what users get.
+func TestAVersionThatOnlyGoWorkSelectsIsFound(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	for name, text := range map[string]string{
+		"a/go.mod": "module example.com/a\n\ngo 1.26.0\n\nrequire example.com/b v1.2.0\n",
+		"b/go.mod": "module example.com/b\n\ngo 1.26.0\n",
+		"go.work": strings.Replace(shop["go.work"], "replace (\n",
+			"replace (\n\texample.com/a v1.0.0 => ./a\n\texample.com/b v1.1.0 => ./b\n\texample.com/b v1.2.0 => ./b\n", 1),
+		"go.mod":     shop["go.mod"] + "\nrequire example.com/b v1.1.0\n",
+		"gen/go.mod": shop["gen/go.mod"] + "\nrequire example.com/a v1.0.0\n",
+	} {
+		save(t, filepath.Join(s.dir, name), text)
+	}
+	r, err := open(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "go.mod requires example.com/b v1.1.0, and go.work selects v1.2.0: require that, and run go run ./.ci/release tidy"
+	if err := r.checkSelected(); err == nil || err.Error() != want {
+		t.Errorf("it says %v, want %q", err, want)
+	}
+}
+
 func TestArgumentsThatNameNoCommandGetTheUsage(t *testing.T) {
 	t.Parallel()
 	s := &source{repository: &repository{dir: t.TempDir()}}

@@ -122,7 +122,30 @@ func (r *repository) require(file *modfile.File, version string) (err error) {
 	return err
 }
 
-// highest returns the highest version of each module of others that a module requires, which go.work selects.
+// checkSelected returns an error if go.work selects another version of a module of others than a module requires: it
+// would be tested here with that, and users get the one that is required.
+func (r *repository) checkSelected() error {
+	lines, err := command(r.dir, []string{"GOWORK=" + filepath.Join(r.dir, "go.work")},
+		"go", "list", "-m", "-f", "{{if not .Main}}{{.Path}} {{.Version}}{{end}}", "all")
+	selected := make(map[string]string)
+	for line := range strings.Lines(lines) {
+		if name, version, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			selected[name] = version
+		}
+	}
+	for _, m := range r.all() {
+		for _, required := range m.mod.Require {
+			name, version := required.Mod.Path, required.Mod.Version
+			if other := selected[name]; other != "" && other != version && !r.has(name) {
+				err = errors.Join(err, fmt.Errorf("%s requires %s %s, and go.work selects %s: require that, and run go run ./.ci/release tidy",
+					path.Join(m.dir, "go.mod"), name, version, other))
+			}
+		}
+	}
+	return err
+}
+
+// highest returns the highest version of each module of others that a module requires.
 func (r *repository) highest() map[string]string {
 	versions := make(map[string]string)
 	for _, m := range r.all() {

@@ -2,11 +2,14 @@ package testkit
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
@@ -88,6 +91,27 @@ func (s *Shop) Trail() (all []operator.Action) {
 		}
 		before, all = page[len(page)-1].ID, append(all, page...)
 	}
+}
+
+// TrailLines returns the audit trail, the oldest action first, each as "actor action reason: result".
+func TrailLines(t testing.TB, pool *pgxpool.Pool) []string {
+	t.Helper()
+	return QueryOne[[]string](t, pool, `select coalesce(array_agg(concat_ws(' ', actor, action, nullif(reason, '')) || ': ' || coalesce(result, '') order by id), '{}') from idem_audit`)
+}
+
+// Changed returns what is not the same before and now, by key: "key value", or "key gone".
+func Changed(before, now map[string]string) (all []string) {
+	keys := maps.Clone(before)
+	maps.Copy(keys, now)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		switch value, ok := now[key]; {
+		case !ok:
+			all = append(all, key+" gone")
+		case value != before[key]:
+			all = append(all, key+" "+value)
+		}
+	}
+	return all
 }
 
 // AnyTime leaves out what differs from run to run, in a comparison of actions.

@@ -68,15 +68,6 @@ func OpenShop(t testing.TB, pool *pgxpool.Pool) *Shop {
 	return s
 }
 
-// Emptied returns the shop for a test within the one that has made it, with empty tables: a schema costs as much as
-// ten deliveries.
-func (s *Shop) Emptied(t testing.TB) *Shop {
-	t.Helper()
-	inner := &Shop{TB: t, Pool: s.Pool, Notes: s.Notes, First: s.First, Inbox: s.Inbox, URL: s.URL, Worked: s.Worked}
-	inner.Exec(`truncate idem_events, idem_payloads, idem_archive, idem_pauses, effects restart identity`)
-	return inner
-}
-
 // On registers a handler of paid notes.
 func (s *Shop) On(h idem.Handler[*Note]) { idem.Handle(&s.Notes.Routes, "paid", h) }
 
@@ -169,7 +160,7 @@ func (s *Shop) StartDeliveryUntil(until func(context.Context) error) (delivered 
 	return delivery.Wait
 }
 
-// Observe is what the shop's inboxes tell.
+// Observe keeps an observation of the shop's inboxes.
 func (s *Shop) Observe(_ context.Context, o idem.Observation) {
 	s.mu.Lock()
 	s.observed = append(s.observed, o)

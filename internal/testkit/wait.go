@@ -13,8 +13,8 @@ const Patience = time.Minute
 // tests run at once.
 const Pace = 50 * time.Millisecond
 
-// Pause is between two looks at what changes by itself: without it, a test would take the
-// CPU from what it waits for.
+// Pause waits between two looks at what changes by itself: without it, a test would take the CPU from what it waits
+// for.
 func Pause() { time.Sleep(Pace / 10) }
 
 // Next returns the next value of a channel, or the zero T once the channel is closed. A test that waits for

@@ -118,13 +118,13 @@ func Background(t testing.TB, f func(context.Context) error) (stop func()) {
 }
 
 // Next returns the next value of a channel, or the zero T once that is closed. It fails a
-// test that waits for more than two minutes.
+// test that waits for more than a minute.
 func Next[T any](t testing.TB, happens <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-happens:
 		return v
-	case <-time.After(longestWait):
+	case <-time.After(time.Minute):
 		t.Fatal("waited in vain")
 		panic("unreachable")
 	}

@@ -86,8 +86,9 @@ select place, event in (select event from new), case when unsure then '' else co
 	return all, ReadCommitted(ctx, db, b)
 }
 
-// planOnce is a setting for the insert of one event only, which takes as long to plan as to execute. Postgres would plan
-// each: it takes arrays of an unknown length for ten elements long. A group is planned for its length.
+// planOnce is executed before the insert of one event, which takes as long to plan as to execute. Without it Postgres
+// plans each: a plan for arrays of any length is one for ten elements, and seems to cost more. A group is planned for its
+// length.
 const planOnce = `set local plan_cache_mode = force_generic_plan`
 
 const lockWait = "20ms"

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -163,13 +162,7 @@ func (a *app) step(c step, form url.Values) url.Values {
 		a.Errorf("%s: it leads to %q", c.reason, got.header.Get("Location"))
 	}
 	now, lines := a.stored()
-	var changed []string
-	for _, e := range slices.Sorted(maps.Keys(now)) {
-		if now[e] != events[e] {
-			changed = append(changed, e+" "+now[e])
-		}
-	}
-	did := strings.TrimPrefix(strings.Join(changed, ", ")+"; "+strings.Join(lines[len(trail):], "; "), "; ")
+	did := strings.TrimPrefix(strings.Join(testkit.Changed(events, now), ", ")+"; "+strings.Join(lines[len(trail):], "; "), "; ")
 	if want := c.effect; strings.TrimSuffix(did, "; ") != want {
 		a.Errorf("%s: the effect is\n%s\nwant\n%s", c.reason, did, want)
 	}
@@ -187,5 +180,5 @@ func (a *app) stored() (events map[string]string, trail []string) {
 			(select 'acknowledged' from idem_payloads p where p.event = e.event and acknowledged_at is not null),
 			case when not exists (select from idem_payloads p where p.event = e.event union all select from idem_archive p where p.event = e.event) then 'without a body' end)), '{}')
 		from idem_events e`)
-	return events, testkit.QueryOne[[]string](a, a.pool, `select coalesce(array_agg(concat_ws(' ', actor, action, nullif(reason, '')) || ': ' || coalesce(result, '') order by id), '{}') from idem_audit`)
+	return events, testkit.TrailLines(a, a.pool)
 }

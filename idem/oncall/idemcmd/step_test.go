@@ -1,7 +1,6 @@
 package idemcmd
 
 import (
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -74,20 +73,8 @@ func (s *shop) changes() func() string {
 	return func() string {
 		s.Helper()
 		now, said := s.stored()
-		var changed []string
-		for _, e := range slices.Sorted(maps.Keys(now)) {
-			if now[e] != events[e] {
-				changed = append(changed, e+" "+now[e])
-			}
-		}
-		for e := range events {
-			if _, ok := now[e]; !ok {
-				changed = append(changed, e+" gone")
-			}
-		}
-		slices.Sort(changed)
 		lines := said[len(trail):]
-		if changed != nil {
+		if changed := testkit.Changed(events, now); changed != nil {
 			lines = append([]string{strings.Join(changed, ", ")}, lines...)
 		}
 		return jsonTime.ReplaceAllString(strings.Join(lines, "; "), "2026-11-20T10:00:00Z")
@@ -100,5 +87,5 @@ func (s *shop) stored() (events map[string]string, trail []string) {
 	events = testkit.QueryOne[map[string]string](s, s.pool, `select coalesce(jsonb_object_agg(replace(e.event, 'notes//', ''), concat_ws(' ', state,
 		nullif((select count(*) from effects f where f.event = substring(e.event from '[^/]*$')), 0),
 		(select 'acknowledged' from idem_payloads p where p.event = e.event and acknowledged_at is not null))), '{}') from idem_events e`)
-	return events, testkit.QueryOne[[]string](s, s.pool, `select coalesce(array_agg(concat_ws(' ', actor, action, nullif(reason, '')) || ': ' || coalesce(result, '') order by id), '{}') from idem_audit`)
+	return events, testkit.TrailLines(s, s.pool)
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -71,26 +69,15 @@ insert into idem_payloads (event, source, lane, received_at, body) values ('note
 func (s *night) changes() func() []string {
 	s.Helper()
 	stored := func() map[string]string {
-		return testkit.QueryOne[map[string]string](s, s.Pool, `select coalesce(jsonb_object_agg(regexp_replace(event, '^notes//((sha256):.*)?', '\2'), concat_ws(', ', state,
+		return testkit.QueryOne[map[string]string](s, s.Pool, `select coalesce(jsonb_object_agg(regexp_replace(event, '^notes//((sha256):.*)?', '\2') || ':', concat_ws(', ', state,
 			(select nullif(attempts, 0) || ' failed'), (select nullif(count(*), 0) || ' effects' from effects f where 'notes//' || f.event = e.event),
 			(select 'acknowledged' from idem_payloads p where p.event = e.event and acknowledged_at is not null), nullif(last_error, ''),
 			(select 'body' from (select event from idem_payloads union all select event from idem_archive) p where p.event = e.event))), '{}') from idem_events e`)
 	}
 	before := stored()
-	return func() (all []string) {
+	return func() []string {
 		s.Helper()
-		now := stored()
-		for _, e := range slices.Sorted(maps.Keys(now)) {
-			if now[e] != before[e] {
-				all = append(all, e+": "+now[e])
-			}
-		}
-		for _, e := range slices.Sorted(maps.Keys(before)) {
-			if _, ok := now[e]; !ok {
-				all = append(all, e+": gone")
-			}
-		}
-		return all
+		return testkit.Changed(before, stored())
 	}
 }
 
